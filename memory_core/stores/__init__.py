@@ -1,0 +1,1 @@
+"""Where sessions live: small Protocols, and an implementation for each backend."""

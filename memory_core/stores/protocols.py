@@ -1,0 +1,194 @@
+"""What a session store must do, whatever it is made of.
+
+A turn is committed in one transaction: its messages, its trace, the new state and summary, and
+the long-term records it made or forgot. Vectors are derived: records wait as *pending* until the
+vector index has taken them, so they can be caught up at any time.
+
+Every call names its user; a session of another user is :class:`~memory_core.errors.NotFound`.
+All times are aware UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from memory_core.messages import Json, StoredMessage
+from memory_core.state import AgentState
+from memory_core.summary import NO_SUMMARY, Summary
+
+
+@dataclass(frozen=True)
+class SessionKey:
+    """Names one session of one user. Both ids are opaque."""
+
+    user: str
+    session: str
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session as the catalogue lists it. ``settings`` is an opaque JSON object of the app."""
+
+    key: SessionKey
+    title: str
+    created: datetime
+    used: datetime
+    turns: int = 0
+    messages: int = 0
+    tokens: int = 0
+    strategy: str = ""
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    archived: bool = False
+    deleted: bool = False
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class MemoryRecord:
+    """One thing kept for the long term: a turn or a fact.
+
+    Equal texts of one user are one record with a ``count``. ``status`` is ``active``,
+    ``superseded`` (corrected by another record) or ``forgotten``; ``indexed`` says whether the
+    vector index knows of it in its present status.
+    """
+
+    id: str
+    user: str
+    session: str
+    turn: int
+    kind: str
+    text: str
+    message_ids: tuple[str, ...]
+    created: datetime
+    count: int = 1
+    status: str = "active"
+    expires: datetime | None = None
+    indexed: bool = False
+
+
+@dataclass(frozen=True)
+class TurnRecord:
+    """Everything that one turn writes. ``trace`` is its JSON text.
+
+    ``supersedes`` is the number of the turn whose messages and memories this one replaces, 0:
+    none. ``expect`` is the number of the last committed turn the writer knew of.
+    """
+
+    number: int
+    trace: str
+    messages: tuple[StoredMessage, ...]
+    state: AgentState | None = None
+    summary: Summary | None = None
+    records: tuple[MemoryRecord, ...] = ()
+    supersedes: int = 0
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class StoredTurn:
+    """A committed turn: number, trace JSON, and the turn that superseded it (0: none)."""
+
+    number: int
+    trace: str
+    superseded_by: int = 0
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a session stands: what is needed to go on from here, besides its messages."""
+
+    turn: int
+    messages: int
+    state: AgentState
+    summary: Summary = NO_SUMMARY
+
+
+class TurnStore(Protocol):
+    """Messages and turns, append-only."""
+
+    def commit(self, key: SessionKey, record: TurnRecord) -> None:
+        """Write a turn whole or not at all.
+
+        Raises :class:`~memory_core.errors.StaleVersion` when the turn number or the state
+        version is taken, :class:`~memory_core.errors.StoreUnavailable` when nothing was written.
+        """
+        ...
+
+    def head(self, key: SessionKey) -> Head:
+        """Return where the session stands (turn 0 and an empty state when it is new)."""
+        ...
+
+    def messages(
+        self, key: SessionKey, *, first: int = 0, last: int | None = None
+    ) -> list[StoredMessage]:
+        """Return the active messages (not superseded) at positions ``first`` to ``last``, excl."""
+        ...
+
+    def turns(
+        self, key: SessionKey, *, first: int = 1, last: int | None = None
+    ) -> list[StoredTurn]:
+        """Return the turns numbered ``first`` to ``last``, inclusive, oldest first."""
+        ...
+
+
+class StateStore(Protocol):
+    """Versions of the structured state."""
+
+    def state(self, key: SessionKey, version: int | None = None) -> AgentState:
+        """Return the newest state, or one version of it."""
+        ...
+
+    def save_state(self, key: SessionKey, state: AgentState) -> None:
+        """Save ``state`` as the next version.
+
+        Raises :class:`~memory_core.errors.StaleVersion` unless ``state.version`` is the newest
+        version plus 1.
+        """
+        ...
+
+
+class SessionCatalogue(Protocol):
+    """The sessions of each user."""
+
+    def create(self, info: SessionInfo) -> None:
+        """Add a session."""
+        ...
+
+    def sessions(self, user: str, *, deleted: bool = False) -> list[SessionInfo]:
+        """Return a user's sessions, last used first; with ``deleted`` those that can come back."""
+        ...
+
+    def update(self, info: SessionInfo) -> None:
+        """Change title, settings, strategy, archived or deleted of a session."""
+        ...
+
+    def purge(self, key: SessionKey) -> None:
+        """Erase a session for good, with all it holds."""
+        ...
+
+
+class RecordStore(Protocol):
+    """Long-term records, of which the vector index is derived."""
+
+    def records(self, user: str, *, pending: bool = False) -> Sequence[MemoryRecord]:
+        """Return a user's records, oldest first; with ``pending`` those the index must learn."""
+        ...
+
+    def put_records(self, records: Sequence[MemoryRecord]) -> None:
+        """Add or replace records by id."""
+        ...
+
+    def mark_indexed(self, user: str, ids: Sequence[str]) -> None:
+        """Note that the index knows these records in their present status."""
+        ...
+
+
+class Store(TurnStore, StateStore, SessionCatalogue, RecordStore, Protocol):
+    """All four, as one backend offers them."""
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+        ...
