@@ -30,7 +30,10 @@ class SessionKey:
 
 @dataclass(frozen=True)
 class SessionInfo:
-    """A session as the catalogue lists it. ``settings`` is an opaque JSON object of the app."""
+    """A session as the catalogue lists it. ``settings`` is an opaque JSON object of the app.
+
+    ``messages`` and ``tokens`` count what is active, not what was superseded.
+    """
 
     key: SessionKey
     title: str
@@ -74,7 +77,8 @@ class TurnRecord:
     """Everything that one turn writes. ``trace`` is its JSON text.
 
     ``supersedes`` is the number of the turn whose messages and memories this one replaces, 0:
-    none. ``expect`` is the number of the last committed turn the writer knew of.
+    none. ``state_base`` is the state version that ``state`` was made from, when a turn changed
+    it more than once; without it that is ``state.version - 1``.
     """
 
     number: int
@@ -85,6 +89,7 @@ class TurnRecord:
     records: tuple[MemoryRecord, ...] = ()
     supersedes: int = 0
     title: str = ""
+    state_base: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,10 @@ class StoredTurn:
 
 @dataclass(frozen=True)
 class Head:
-    """Where a session stands: what is needed to go on from here, besides its messages."""
+    """Where a session stands: what is needed to go on from here, besides its messages.
+
+    ``turn`` is the newest turn, ``messages`` the position of the next message.
+    """
 
     turn: int
     messages: int
@@ -112,8 +120,12 @@ class TurnStore(Protocol):
     def commit(self, key: SessionKey, record: TurnRecord) -> None:
         """Write a turn whole or not at all.
 
-        Raises :class:`~memory_core.errors.StaleVersion` when the turn number or the state
-        version is taken, :class:`~memory_core.errors.StoreUnavailable` when nothing was written.
+        The turn's number is the newest one plus 1 and its messages stand at the next positions.
+        Committing the very same turn again changes nothing.
+
+        Raises :class:`~memory_core.errors.StaleVersion` when the turn number is taken or the
+        state was changed meanwhile, :class:`~memory_core.errors.InvalidInput` for what cannot be
+        stored, :class:`~memory_core.errors.StoreUnavailable` when nothing was written.
         """
         ...
 
@@ -122,9 +134,17 @@ class TurnStore(Protocol):
         ...
 
     def messages(
-        self, key: SessionKey, *, first: int = 0, last: int | None = None
+        self,
+        key: SessionKey,
+        *,
+        first: int = 0,
+        last: int | None = None,
+        superseded: bool = False,
     ) -> list[StoredMessage]:
-        """Return the active messages (not superseded) at positions ``first`` to ``last``, excl."""
+        """Return the active messages at positions ``first`` to ``last``, exclusive.
+
+        With ``superseded`` also those of turns that another one replaced.
+        """
         ...
 
     def turns(
@@ -154,7 +174,14 @@ class SessionCatalogue(Protocol):
     """The sessions of each user."""
 
     def create(self, info: SessionInfo) -> None:
-        """Add a session."""
+        """Add an empty session; its counters are the store's.
+
+        Raises :class:`~memory_core.errors.InvalidInput` when the id is in use or cannot be one.
+        """
+        ...
+
+    def session(self, key: SessionKey) -> SessionInfo:
+        """Return one session, also a deleted one."""
         ...
 
     def sessions(self, user: str, *, deleted: bool = False) -> list[SessionInfo]:
@@ -166,7 +193,11 @@ class SessionCatalogue(Protocol):
         ...
 
     def purge(self, key: SessionKey) -> None:
-        """Erase a session for good, with all it holds."""
+        """Erase a session for good, with all it holds.
+
+        Its long-term records become forgotten ones without text, pending until the index has
+        let go of them.
+        """
         ...
 
 
