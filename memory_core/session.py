@@ -1,0 +1,349 @@
+"""One session as it stands in memory: a cached view of the store that a turn is added to.
+
+:class:`Session` holds the active messages with their running token sums, the state, the summary
+and the long-term search. :class:`OpenTurn` gathers what the running turn does; nothing of it is
+in the store until :meth:`Session.close_turn` commits all of it at once. Where no store is given
+the session lives in memory only.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from memory_core.buffer import History
+from memory_core.longterm import LongTermMemory
+from memory_core.messages import Message, StoredMessage, repair
+from memory_core.settings import MemorySettings
+from memory_core.state import AgentState, diff
+from memory_core.stores.protocols import MemoryRecord, SessionKey, Store, TurnRecord
+from memory_core.summary import NO_SUMMARY, Summary
+from memory_core.tokens import TokenCounter
+from memory_core.trace import MemoryWrite, ModelCall, ToolStep, TurnTrace, trace_to_json
+
+
+def utc_now() -> datetime:
+    """Return the time, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass
+class OpenTurn:
+    """What the running turn has done so far. ``began`` is on the monotonic clock, in seconds."""
+
+    number: int
+    started: datetime
+    began: float
+    first: int
+    query: str = ""
+    messages: list[StoredMessage] = field(default_factory=list)
+    calls: list[ModelCall] = field(default_factory=list)
+    steps: list[ToolStep] = field(default_factory=list)
+    summary: Summary | None = None
+    records: list[MemoryRecord] = field(default_factory=list)
+    memories: list[MemoryWrite] = field(default_factory=list)
+    asked: int = 0
+    embedded: int = 0
+    encoded_before: int = 0
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    degradations: list[str] = field(default_factory=list)
+    supersedes: int = 0
+    round_done: bool = False
+
+    def elapsed(self) -> float:
+        """Return the milliseconds since the turn began."""
+        return (time.perf_counter() - self.began) * 1000
+
+    def spend(self, name: str, milliseconds: float) -> None:
+        """Add to a named timing."""
+        self.milliseconds[name] = self.milliseconds.get(name, 0.0) + milliseconds
+
+    def degrade(self, sentence: str) -> None:
+        """Note, once, what did not work as it should."""
+        if sentence not in self.degradations:
+            self.degradations.append(sentence)
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """Where the session stood before a turn, to go back to when the turn is superseded."""
+
+    messages: int
+    state: AgentState
+    summary: Summary
+    window_start: int
+
+
+class Session:
+    """The running view of one session. Not shared between visitors; safe between threads."""
+
+    def __init__(
+        self,
+        *,
+        key: SessionKey,
+        counter: TokenCounter,
+        settings: MemorySettings,
+        store: Store | None = None,
+        longterm: LongTermMemory | None = None,
+        clock: Callable[[], datetime] = utc_now,
+        strategy: str = "layered",
+    ) -> None:
+        self.key = key
+        self.counter = counter
+        self.settings = settings
+        self.store = store
+        self.longterm = longterm
+        self.clock = clock
+        self.strategy = strategy
+        self.lock = threading.RLock()
+        self.turn: OpenTurn | None = None
+        self.last_turn = 0
+        self.last_trace: TurnTrace | None = None
+        self.messages: list[StoredMessage] = []
+        self.history = History(counter.text)
+        self.state = AgentState(user=key.user, session=key.session)
+        self.summary: Summary = NO_SUMMARY
+        self.window_start = 0
+        self._next_position = 0
+        self._saved_state = self.state
+        self._marks: dict[int, _Mark] = {}
+
+    @classmethod
+    def open(cls, *, store: Store, key: SessionKey, **collaborators: object) -> Session:
+        """Return a session as the store holds it."""
+        session = cls(key=key, store=store, **collaborators)  # type: ignore[arg-type]
+        head = store.head(key)
+        session.last_turn = head.turn
+        session.state = session._saved_state = head.state
+        session.summary = head.summary
+        for stored in store.messages(key):
+            session._take(stored)
+        session._next_position = head.messages
+        return session
+
+    @property
+    def recounted(self) -> int:
+        """How many of the oldest messages have a count under the present counter."""
+        return len(self.history)
+
+    def recount(self, counter: TokenCounter) -> None:
+        """Count all messages under another counter (another encoding or picture price)."""
+        with self.lock:
+            if counter.id == self.counter.id:
+                return
+            self.counter = counter
+            self._rebuild(self.messages)
+
+    def open_turn(self, *, supersedes: int = 0) -> OpenTurn:
+        """Start the next turn; the messages that follow belong to it."""
+        with self.lock:
+            if supersedes:
+                self._go_back(supersedes)
+            self.turn = OpenTurn(
+                number=self.last_turn + 1,
+                started=self.clock(),
+                began=time.perf_counter(),
+                first=len(self.messages),
+                supersedes=supersedes,
+                encoded_before=self.counter.encoded,
+            )
+            self._marks[self.turn.number] = _Mark(
+                len(self.messages), self.state, self.summary, self.window_start
+            )
+            return self.turn
+
+    def append(self, message: Message) -> StoredMessage:
+        """Add a message to the running turn, starting one if none runs."""
+        with self.lock:
+            turn = self.turn or self.open_turn()
+            message, replaced = repair(message)
+            if replaced:
+                turn.degrade(
+                    f"{replaced} characters that cannot be stored were replaced by U+FFFD."
+                )
+            stored = StoredMessage(
+                id=uuid.uuid4().hex,
+                position=self._next_position,
+                turn=turn.number,
+                created=self.clock(),
+                message=message,
+                tokens=self.counter.message(message),
+                counter=self.counter.id,
+            )
+            self._next_position += 1
+            self._take(stored)
+            turn.messages.append(stored)
+            if message.role == "user":
+                turn.query = message.text
+            return stored
+
+    def change_state(self, change: Callable[[AgentState], AgentState]) -> AgentState:
+        """Apply a change to the state; it is saved with the turn."""
+        with self.lock:
+            base = self._saved_state.version
+            changed = change(self.state)
+            if changed is not self.state:
+                self.state = replace(changed, version=base + 1, updated=self.clock())
+            return self.state
+
+    def close_turn(self, *, error: str = "", window_start: int | None = None) -> TurnTrace:
+        """Commit the running turn in one transaction and return its trace.
+
+        Raises what the store raises; the turn then stays open and can be closed again.
+        """
+        with self.lock:
+            turn = self.turn
+            if turn is None:
+                raise ValueError("no turn is open")
+            if not error:
+                self._plan_memories(turn)
+            start = self.window_start if window_start is None else window_start
+            before = self._marks[turn.number]
+            evicted = tuple(
+                m.id for m in self.messages[before.window_start : max(start, before.window_start)]
+            )
+            trace = TurnTrace(
+                number=turn.number,
+                session=self.key.session,
+                started=turn.started,
+                ended=self.clock(),
+                strategy=self.strategy,
+                settings=self.settings.to_json(),
+                query=turn.query,
+                calls=tuple(turn.calls),
+                steps=tuple(turn.steps),
+                appended=tuple(m.id for m in turn.messages),
+                evicted=evicted,
+                summary=turn.summary,
+                memories=tuple(turn.memories),
+                state_version=self.state.version,
+                changes=diff(before.state, self.state),
+                asked=turn.asked,
+                embedded=turn.embedded,
+                encoded=self.counter.encoded - turn.encoded_before,
+                milliseconds=dict(turn.milliseconds, total=turn.elapsed()),
+                degradations=tuple(turn.degradations),
+                error=error,
+                supersedes=turn.supersedes,
+            )
+            if self.store is not None:
+                self.store.commit(self.key, self._record(turn, trace))
+            self._saved_state = self.state
+            self.window_start = start
+            self.last_turn = turn.number
+            self.last_trace = trace
+            self.turn = None
+            return trace
+
+    def drop_turn(self) -> None:
+        """Forget the running turn as if it had never begun (nothing of it was stored)."""
+        with self.lock:
+            if self.turn is not None:
+                self._restore(self._marks.pop(self.turn.number))
+                self._next_position -= len(self.turn.messages)
+                self.turn = None
+
+    def saved(self, state: AgentState) -> None:
+        """Take over a state that was saved outside a turn (by hand)."""
+        with self.lock:
+            self.state = self._saved_state = state
+
+    def _plan_memories(self, turn: OpenTurn) -> None:
+        if self.longterm is None or not self.settings.remember_turns:
+            return
+        records, writes = self.longterm.plan_turn(
+            user=self.key.user,
+            session=self.key.session,
+            turn=turn.number,
+            messages=turn.messages,
+            now=turn.started,
+        )
+        turn.records += records
+        turn.memories += writes
+
+    def _record(self, turn: OpenTurn, trace: TurnTrace) -> TurnRecord:
+        return TurnRecord(
+            number=turn.number,
+            trace=trace_to_json(trace),
+            messages=tuple(turn.messages),
+            state=self.state if self.state.version != self._saved_state.version else None,
+            summary=turn.summary,
+            records=tuple(turn.records),
+            supersedes=turn.supersedes,
+        )
+
+    def _take(self, stored: StoredMessage) -> None:
+        tokens = stored.tokens
+        if tokens is None or stored.counter != self.counter.id:
+            tokens = self.counter.message(stored.message)
+            stored = replace(stored, tokens=tokens, counter=self.counter.id)
+        self.messages.append(stored)
+        self.history.append(stored.message, tokens)
+
+    def _rebuild(self, messages: Sequence[StoredMessage]) -> None:
+        self.messages, self.history = [], History(self.counter.text)
+        for stored in messages:
+            self._take(stored)
+
+    def _go_back(self, number: int) -> None:
+        """Return to where the session stood before turn ``number``, the last one."""
+        if number != self.last_turn:
+            raise ValueError("only the last turn can be superseded")
+        mark = self._marks.get(number) or self._mark_from_store(number)
+        self._restore(mark)
+
+    def _restore(self, mark: _Mark) -> None:
+        self._rebuild(self.messages[: mark.messages])
+        self.summary = mark.summary
+        self.window_start = mark.window_start
+        if mark.state.version != self._saved_state.version:
+            self.state = replace(mark.state, version=self._saved_state.version + 1)
+        else:
+            self.state = mark.state
+
+    def _mark_from_store(self, number: int) -> _Mark:
+        count = sum(1 for m in self.messages if m.turn < number)
+        if self.store is None:
+            return _Mark(count, self.state, self.summary, min(self.window_start, count))
+        past = find_past(self.store, self.key, number - 1)
+        return _Mark(count, past.state, past.summary, min(self.window_start, count))
+
+
+@dataclass(frozen=True)
+class Past:
+    """State and summary as they were after a turn."""
+
+    state: AgentState
+    summary: Summary
+
+
+def find_past(store: Store, key: SessionKey, turn: int) -> Past:
+    """Read the state and summary that held after ``turn``; turn 0 is the empty beginning."""
+    from memory_core.trace import trace_from_json
+
+    def read(number: int) -> TurnTrace | None:
+        rows = store.turns(key, first=number, last=number)
+        return trace_from_json(rows[0].trace, _placeholders) if rows else None
+
+    trace = read(turn) if turn else None
+    if trace is None:
+        return Past(AgentState(user=key.user, session=key.session), NO_SUMMARY)
+    state = (
+        store.state(key, trace.state_version)
+        if trace.state_version
+        else AgentState(user=key.user, session=key.session)
+    )
+    number, summary = turn, trace.summary
+    while summary is None and number > 1:
+        number -= 1
+        earlier = read(number)
+        summary = earlier.summary if earlier is not None else None
+    return Past(state, summary or NO_SUMMARY)
+
+
+def _placeholders(ids: object) -> Mapping[str, Message]:
+    return {i: Message("") for i in ids}  # type: ignore[attr-defined]
