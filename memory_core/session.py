@@ -271,6 +271,7 @@ class Session:
             trace=trace_to_json(trace),
             messages=tuple(turn.messages),
             state=self.state if self.state.version != self._saved_state.version else None,
+            state_base=self._saved_state.version,
             summary=turn.summary,
             records=tuple(turn.records),
             supersedes=turn.supersedes,

@@ -77,7 +77,7 @@ class TurnRecord:
     """Everything that one turn writes. ``trace`` is its JSON text.
 
     ``supersedes`` is the number of the turn whose messages and memories this one replaces, 0:
-    none. ``state_base`` is the state version that ``state`` was made from, when a turn changed
+    none; with ``replaces_all`` it is every turn before. ``state_base`` is the state version that ``state`` was made from, when a turn changed
     it more than once; without it that is ``state.version - 1``.
     """
 
@@ -90,15 +90,25 @@ class TurnRecord:
     supersedes: int = 0
     title: str = ""
     state_base: int | None = None
+    replaces_all: bool = False
 
 
 @dataclass(frozen=True)
 class StoredTurn:
-    """A committed turn: number, trace JSON, and the turn that superseded it (0: none)."""
+    """A committed turn: number, trace JSON, the turn that superseded it (0: none), its summary."""
 
     number: int
     trace: str
     superseded_by: int = 0
+    summary: Summary | None = None
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """A version of the state, and the newest turn at the time it was saved."""
+
+    turn: int
+    state: AgentState
 
 
 @dataclass(frozen=True)
@@ -161,11 +171,14 @@ class StateStore(Protocol):
         """Return the newest state, or one version of it."""
         ...
 
-    def save_state(self, key: SessionKey, state: AgentState) -> None:
-        """Save ``state`` as the next version.
+    def states(self, key: SessionKey) -> list[StoredState]:
+        """Return every version that was saved, oldest first."""
+        ...
 
-        Raises :class:`~memory_core.errors.StaleVersion` unless ``state.version`` is the newest
-        version plus 1.
+    def save_state(self, key: SessionKey, state: AgentState, *, base: int | None = None) -> None:
+        """Save ``state``, which was made from version ``base`` (default: the one before it).
+
+        Raises :class:`~memory_core.errors.StaleVersion` unless ``base`` is the newest version.
         """
         ...
 
@@ -212,13 +225,59 @@ class RecordStore(Protocol):
         """Add or replace records by id."""
         ...
 
-    def mark_indexed(self, user: str, ids: Sequence[str]) -> None:
-        """Note that the index knows these records in their present status."""
+    def mark_indexed(
+        self, user: str, ids: Sequence[str], *, status: str | None = None
+    ) -> list[str]:
+        """Note that the index knows these records; return the ids that were marked.
+
+        With ``status`` only those that still have it: what somebody forgot while it was being
+        indexed is not marked and must be taken out of the index again.
+        """
         ...
 
 
-class Store(TurnStore, StateStore, SessionCatalogue, RecordStore, Protocol):
-    """All four, as one backend offers them."""
+@dataclass(frozen=True)
+class Erased:
+    """What was erased of a user, by kind (``sessions``, ``messages``, ``records``, …)."""
+
+    user: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class StoreFacts:
+    """A backend as the Storage page shows it. ``where`` names it without a password.
+
+    ``rows`` counts by kind; ``size`` is in bytes; ``notes`` are sentences an operator should
+    know (no encryption, a time to live, a setting that may lose writes).
+    """
+
+    backend: str
+    where: str
+    version: int
+    rows: Mapping[str, int]
+    size: int
+    notes: tuple[str, ...] = ()
+
+
+class Upkeep(Protocol):
+    """What an operator needs."""
+
+    def users(self) -> list[str]:
+        """Return every user that has something stored, sorted."""
+        ...
+
+    def erase_user(self, user: str) -> Erased:
+        """Erase everything of a user so that no byte of it is left in the store."""
+        ...
+
+    def facts(self) -> StoreFacts:
+        """Return what the backend is and holds."""
+        ...
+
+
+class Store(TurnStore, StateStore, SessionCatalogue, RecordStore, Upkeep, Protocol):
+    """All of them, as one backend offers them."""
 
     def close(self) -> None:
         """Let go of connections and files."""
