@@ -76,6 +76,7 @@ class _Mark:
     state: AgentState
     summary: Summary
     window_start: int
+    traced: AgentState
 
 
 class Session:
@@ -109,7 +110,7 @@ class Session:
         self.summary: Summary = NO_SUMMARY
         self.window_start = 0
         self._next_position = 0
-        self._saved_state = self.state
+        self._saved_state = self._traced_state = self.state
         self._marks: dict[int, _Mark] = {}
 
     @classmethod
@@ -152,7 +153,7 @@ class Session:
                 encoded_before=self.counter.encoded,
             )
             self._marks[self.turn.number] = _Mark(
-                len(self.messages), self.state, self.summary, self.window_start
+                len(self.messages), self.state, self.summary, self.window_start, self._traced_state
             )
             return self.turn
 
@@ -221,7 +222,8 @@ class Session:
                 summary=turn.summary,
                 memories=tuple(turn.memories),
                 state_version=self.state.version,
-                changes=diff(before.state, self.state),
+                changes=diff(before.traced, self.state),
+                facts=tuple(f for f in self.state.key_facts if f not in before.traced.key_facts),
                 asked=turn.asked,
                 embedded=turn.embedded,
                 encoded=self.counter.encoded - turn.encoded_before,
@@ -232,7 +234,7 @@ class Session:
             )
             if self.store is not None:
                 self.store.commit(self.key, self._record(turn, trace))
-            self._saved_state = self.state
+            self._saved_state = self._traced_state = self.state
             self.window_start = start
             self.last_turn = turn.number
             self.last_trace = trace
@@ -301,6 +303,7 @@ class Session:
         self._rebuild(self.messages[: mark.messages])
         self.summary = mark.summary
         self.window_start = mark.window_start
+        self._traced_state = mark.traced
         if mark.state.version != self._saved_state.version:
             self.state = replace(mark.state, version=self._saved_state.version + 1)
         else:
@@ -308,10 +311,11 @@ class Session:
 
     def _mark_from_store(self, number: int) -> _Mark:
         count = sum(1 for m in self.messages if m.turn < number)
+        start = min(self.window_start, count)
         if self.store is None:
-            return _Mark(count, self.state, self.summary, min(self.window_start, count))
+            return _Mark(count, self.state, self.summary, start, self._traced_state)
         past = find_past(self.store, self.key, number - 1)
-        return _Mark(count, past.state, past.summary, min(self.window_start, count))
+        return _Mark(count, past.state, past.summary, start, past.state)
 
 
 @dataclass(frozen=True)
@@ -323,7 +327,10 @@ class Past:
 
 
 def find_past(store: Store, key: SessionKey, turn: int) -> Past:
-    """Read the state and summary that held after ``turn``; turn 0 is the empty beginning."""
+    """Read the state and summary that held after ``turn``; turn 0 is the empty beginning.
+
+    A summary made in a turn that had been superseded by then does not count.
+    """
     from memory_core.trace import trace_from_json
 
     def read(number: int) -> TurnTrace | None:
@@ -341,8 +348,9 @@ def find_past(store: Store, key: SessionKey, turn: int) -> Past:
     number, summary = turn, trace.summary
     while summary is None and number > 1:
         number -= 1
-        earlier = read(number)
-        summary = earlier.summary if earlier is not None else None
+        rows = store.turns(key, first=number, last=number)
+        if rows and not 0 < rows[0].superseded_by <= turn:
+            summary = trace_from_json(rows[0].trace, _placeholders).summary
     return Past(state, summary or NO_SUMMARY)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from memory_core.messages import Json, Message
 from memory_core.prompt import Assembly, attach, detach
-from memory_core.state import Change
+from memory_core.state import Change, KeyFact
 from memory_core.summary import Summary
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class MemoryWrite:
     """What happened to one candidate for long-term memory.
 
     ``action`` is one of ``remembered``, ``skipped``, ``duplicate``, ``forgotten``,
-    ``corrected``, ``waiting``; ``reason`` says why in plain words.
+    ``corrected``, ``waiting``; ``reason`` says why in plain words. ``message_ids`` are the
+    messages it was made from, where the writer knows them.
     """
 
     action: str
@@ -81,6 +82,7 @@ class MemoryWrite:
     text: str
     kind: str = "turn"
     reason: str = ""
+    message_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,10 @@ class TurnTrace:
     ``evicted`` are the ids of messages that this turn's prompt no longer held and the last one
     did. ``asked`` is how often the memory was asked for a prompt, ``embedded`` how many texts
     were embedded, ``encoded`` how many tokens were encoded. ``state_version`` is the version
-    after the turn. ``supersedes`` is the turn that this one replaced (regenerate, edit), 0: none.
-    ``origin`` names the session and turn this one was copied from, when it was not chatted here.
+    after the turn, ``changes`` what differs from the state after the last one (edits by hand in
+    between included), ``facts`` the key facts that are new. ``supersedes`` is the turn that this
+    one replaced (regenerate, edit), 0: none. ``origin`` names the session and turn
+    this one was copied from, when it was not chatted here.
     """
 
     number: int
@@ -109,6 +113,7 @@ class TurnTrace:
     memories: tuple[MemoryWrite, ...] = ()
     state_version: int = 0
     changes: tuple[Change, ...] = ()
+    facts: tuple[KeyFact, ...] = ()
     asked: int = 0
     embedded: int = 0
     encoded: int = 0
