@@ -100,7 +100,7 @@ async def run_turn(
         async for event in run:
             yield event
         if session.turn is not None:  # the agent ended without an answer
-            raise ModelRefused("The agent stopped without an answer.")
+            raise ModelRefused("The agent stopped without an answer.")  # noqa: TRY301
     except (Exception, asyncio.CancelledError) as exc:
         error = _as_shown(exc)
         trace = _keep(memory, str(error), text)

@@ -115,7 +115,7 @@ def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) ->
             f"The newest group of messages alone needs {plan.tokens:,} tokens, "
             f"{max(0, plan.limit - plan.initial):,} are left; it is sent over the limit."
         )
-    notes += _unanswered_notes(layers, plan)
+    notes += _unanswered_notes(plan)
 
     writer = _Writer(counter)
     writer.add(rules, Source.SYSTEM)
@@ -156,7 +156,9 @@ def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) ->
 def render_memory(hit: Hit) -> tuple[str, str]:
     """Return the two pieces a memory stands as in the prompt: its heading and its text."""
     turn = f"turn {hit.turn}, " if hit.turn else ""
-    return f"[{turn}score {hit.score:.2f}]\n", _block(_fence(hit.text))
+    heading, body = f"[{turn}score {hit.score:.2f}]\n", _block(_fence(hit.text))
+    # subtle: a slash is the one character that shares a token with the line break before it
+    return ("", heading + body) if body.startswith("/") else (heading, body)
 
 
 def memory_tokens(hit: Hit, counter: TokenCounter) -> int:
@@ -249,7 +251,8 @@ def _write_memories(writer: _Writer, hits: Sequence[Hit]) -> None:
     for hit in hits:
         heading, body = render_memory(hit)
         about = {"ids": (hit.id,), "turn": hit.turn, "score": hit.score}
-        writer.add(heading, Source.RETRIEVED, **about)
+        if heading:
+            writer.add(heading, Source.RETRIEVED, **about)
         writer.add(body, Source.RETRIEVED, **about)
     writer.add(MEMORIES_CLOSE, Source.RETRIEVED)
 
@@ -341,7 +344,7 @@ def _summary_notes(layers: Layers, settings: MemorySettings, plan: WindowPlan) -
     return [f"Summary: {due.reason}."] if due.waiting else []
 
 
-def _unanswered_notes(layers: Layers, plan: WindowPlan) -> list[str]:
+def _unanswered_notes(plan: WindowPlan) -> list[str]:
     return [
         f"Message {i} calls a tool and no result is stored; some providers refuse such a prompt."
         for i in plan.unanswered

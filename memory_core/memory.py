@@ -10,7 +10,6 @@ here are the few effects around it: search, the summariser's two model calls, th
 from __future__ import annotations
 
 import logging
-import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -25,32 +24,21 @@ from llama_index.core.memory.types import BaseMemory
 from memory_core.assemble import Layers, Rank, assemble, memory_tokens
 from memory_core.errors import MemoryInspectorError, ModelError, PromptTooLarge
 from memory_core.explain import explain_sent
+from memory_core.folding import extract_facts, fold
 from memory_core.llama import from_chat, to_chat
 from memory_core.longterm import Candidates, rank_hits
-from memory_core.messages import Json, Message, StoredMessage
+from memory_core.messages import Json, Message
 from memory_core.models.failures import explain
 from memory_core.prompt import Assembly, Part, Source
 from memory_core.recording import RecordingLLM
 from memory_core.session import OpenTurn, Session
 from memory_core.settings import MemorySettings
-from memory_core.state import KeyFact, add_fact
 from memory_core.stores.protocols import SessionKey
-from memory_core.summary import (
-    Summary,
-    check_facts,
-    facts_prompt,
-    normalise,
-    plan_summary,
-    read_facts,
-    summary_prompt,
-)
+from memory_core.summary import plan_summary
 from memory_core.tokens import PRIMING, TokenCounter
-from memory_core.trace import EXTRACT_FACTS, REPLY, SUMMARISE, ModelCall, TurnTrace
+from memory_core.trace import REPLY, ModelCall, TurnTrace
 
 log = logging.getLogger("memory_core.memory")
-
-MAX_FACTS = 40
-FACTS_A_ROUND = 5
 
 
 class LayeredMemory(BaseMemory):
@@ -144,7 +132,10 @@ class LayeredMemory(BaseMemory):
             self.close_turn()
 
     def get(
-        self, input: str | ChatMessage | None = None, initial_token_count: int = 0, **_: Any
+        self,
+        input: str | ChatMessage | None = None,  # noqa: A002 - LlamaIndex's name
+        initial_token_count: int = 0,
+        **_: Any,
     ) -> list[ChatMessage]:
         """Return the prompt: one system message with the layers, then the window.
 
@@ -332,56 +323,12 @@ class LayeredMemory(BaseMemory):
         folded = session.messages[plan.first : plan.last]
         began = time.perf_counter()
         try:
-            self._extract_facts(turn, folded)
-            self._fold(turn, folded, covers=plan.last)
+            extract_facts(session, turn, folded, self._ask)
+            fold(session, turn, folded, self._ask, covers=plan.last)
         except ModelError as exc:
             turn.degrade(f"The summary round failed and is tried again next turn: {exc}")
         turn.spend("summary", (time.perf_counter() - began) * 1000)
         return True
-
-    def _extract_facts(self, turn: OpenTurn, folded: Sequence[StoredMessage]) -> None:
-        known = [fact.text for fact in self._session.state.key_facts]
-        prompt = facts_prompt([m.message for m in folded], known, max_facts=FACTS_A_ROUND)
-        reply = self._ask(EXTRACT_FACTS, prompt)
-        for text in read_facts(reply, max_facts=FACTS_A_ROUND):
-            if len(self._session.state.key_facts) >= MAX_FACTS:
-                turn.degrade(
-                    f"The list of key facts is full ({MAX_FACTS}); {text!r} was not added."
-                )
-                continue
-            origin = _origin(text, folded)
-            fact = KeyFact(id=uuid.uuid4().hex, text=text, turn=origin.turn, message_id=origin.id)
-            self._session.change_state(lambda state, fact=fact: add_fact(state, fact))
-
-    def _fold(self, turn: OpenTurn, folded: Sequence[StoredMessage], *, covers: int) -> None:
-        session, old = self._session, self._session.summary
-        facts = session.state.key_facts
-        limit = session.settings.summary_tokens
-        prompt = summary_prompt(
-            old.text, [m.message for m in folded], [f.text for f in facts], max_tokens=limit
-        )
-        text = self._ask(SUMMARISE, prompt).strip()
-        if not text:
-            turn.degrade("The summary came back empty and is tried again next turn.")
-            return
-        clipped = clip(text, limit, session.counter)
-        if clipped != text:
-            turn.degrade(
-                f"The summary was {session.counter.text(text):,} tokens long and was cut at "
-                f"{limit:,}."
-            )
-        kept, lost = check_facts(clipped, [(fact.id, fact.text) for fact in facts])
-        session.summary = Summary(
-            version=old.version + 1,
-            text=clipped,
-            tokens=session.counter.text(clipped),
-            covers=covers,
-            folded=tuple(m.id for m in folded),
-            kept=tuple(kept),
-            lost=tuple(lost),
-            turn=turn.number,
-        )
-        turn.summary = session.summary
 
     def _ask(self, purpose: str, prompt: Sequence[Message]) -> str:
         if self._llm is None:
@@ -420,36 +367,6 @@ class _TurnRecorder:
         if turn is not None:
             turn.calls.append(call)
             turn.spend("model", call.milliseconds)
-
-
-def clip(text: str, max_tokens: int, counter: TokenCounter) -> str:
-    """Return the text cut after its last whole sentence (or word) within ``max_tokens``."""
-    if counter.text(text) <= max_tokens:
-        return text
-    pieces = re.split(r"(?<=[.!?])\s+|\n+", text)
-    kept = ""
-    for piece in pieces:
-        longer = f"{kept} {piece}".strip()
-        if counter.text(longer) > max_tokens:
-            break
-        kept = longer
-    if kept:
-        return kept
-    words = text.split(" ")
-    while words and counter.text(" ".join(words)) > max_tokens:
-        words = words[: max(0, len(words) * 3 // 4)]
-    return " ".join(words)
-
-
-def _origin(fact: str, messages: Sequence[StoredMessage]) -> StoredMessage:
-    """Return the message that shares most words with a fact; user messages win ties."""
-    words = set(re.findall(r"\w+", normalise(fact)))
-
-    def shared(stored: StoredMessage) -> tuple[int, bool]:
-        have = set(re.findall(r"\w+", normalise(stored.message.text)))
-        return len(words & have), stored.message.role == "user"
-
-    return max(messages, key=shared)
 
 
 def _text_of(value: str | ChatMessage | None) -> str:
