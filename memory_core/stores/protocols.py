@@ -77,8 +77,9 @@ class TurnRecord:
     """Everything that one turn writes. ``trace`` is its JSON text.
 
     ``supersedes`` is the number of the turn whose messages and memories this one replaces, 0:
-    none; with ``replaces_all`` it is every turn before. ``state_base`` is the state version that ``state`` was made from, when a turn changed
-    it more than once; without it that is ``state.version - 1``.
+    none; with ``replaces_all`` it is every turn before. ``state_base`` is the state version that
+    ``state`` was made from, when a turn changed it more than once; without it that is
+    ``state.version - 1``.
     """
 
     number: int

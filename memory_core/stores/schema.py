@@ -49,6 +49,7 @@ SESSIONS = Table(
     Column("active", Integer),  # messages that are not superseded, and their tokens
     Column("tokens", BigInteger),
     Column("state_version", Integer),
+    Column("summary_turn", Integer),  # the turn that made the newest summary
 )
 
 MESSAGES = Table(
@@ -71,6 +72,7 @@ TURNS = Table(
     Column("session_no", BigInteger, ForeignKey("sessions.no"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("trace", Text),
+    Column("summary", Text, nullable=True),
     Column("superseded_by", Integer),
 )
 
@@ -80,14 +82,6 @@ STATES = Table(
     Column("session_no", BigInteger, ForeignKey("sessions.no"), primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("turn", Integer),
-    Column("body", Text),
-)
-
-SUMMARIES = Table(
-    "summaries",
-    METADATA,
-    Column("session_no", BigInteger, ForeignKey("sessions.no"), primary_key=True),
-    Column("turn", Integer, primary_key=True),
     Column("body", Text),
 )
 
@@ -103,7 +97,7 @@ RECORDS = Table(
     Column("body", Text),
     Column("message_ids", Text),
     Column("created", BigInteger),
-    Column("count", Integer),
+    Column("times", Integer),
     Column("status", Text),
     Column("expires", BigInteger, nullable=True),
     Column("indexed", Integer),
@@ -135,6 +129,7 @@ _V1 = (
         active INTEGER NOT NULL DEFAULT 0,
         tokens BIGINT NOT NULL DEFAULT 0,
         state_version INTEGER NOT NULL DEFAULT 0,
+        summary_turn INTEGER NOT NULL DEFAULT 0,
         UNIQUE (user_id, session_id))""",
     "CREATE INDEX sessions_by_use ON sessions (user_id, deleted, used)",
     """CREATE TABLE messages (
@@ -147,13 +142,13 @@ _V1 = (
         tokens INTEGER,
         counter TEXT NOT NULL,
         superseded_by INTEGER NOT NULL DEFAULT 0,
-        PRIMARY KEY (session_no, position),
-        UNIQUE (session_no, id))""",
+        PRIMARY KEY (session_no, position))""",
     "CREATE INDEX messages_by_turn ON messages (session_no, turn)",
     """CREATE TABLE turns (
         session_no BIGINT NOT NULL REFERENCES sessions (no) ON DELETE CASCADE,
         number INTEGER NOT NULL,
         trace TEXT NOT NULL,
+        summary TEXT,
         superseded_by INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (session_no, number))""",
     """CREATE TABLE states (
@@ -162,11 +157,6 @@ _V1 = (
         turn INTEGER NOT NULL,
         body TEXT NOT NULL,
         PRIMARY KEY (session_no, version))""",
-    """CREATE TABLE summaries (
-        session_no BIGINT NOT NULL REFERENCES sessions (no) ON DELETE CASCADE,
-        turn INTEGER NOT NULL,
-        body TEXT NOT NULL,
-        PRIMARY KEY (session_no, turn))""",
     """CREATE TABLE records (
         no {SERIAL},
         user_id TEXT {BYTEWISE} NOT NULL,
@@ -177,7 +167,7 @@ _V1 = (
         body TEXT NOT NULL,
         message_ids TEXT NOT NULL,
         created BIGINT NOT NULL,
-        count INTEGER NOT NULL,
+        times INTEGER NOT NULL,
         status TEXT NOT NULL,
         expires BIGINT,
         indexed INTEGER NOT NULL,
