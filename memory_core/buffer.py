@@ -14,6 +14,7 @@ same at 100 and at 100,000 messages. :func:`plan_window` is pure.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ EXACT, LLAMA_INDEX = "exact", "llama_index"  # the counting rules
 
 SYSTEM_ROLES = ("system", "developer")
 _NEVER_FIRST = ("tool", "assistant", "function")
+_PARTING_SPACE = re.compile(r"(?<=\S) (?=\S)")
 _LOOK_BACK = 8  # subtle: joined counts are not strictly monotonic where texts are mere blanks
 
 
@@ -68,7 +70,8 @@ class History:
     """Messages with running token sums; grows at the end and may be cut back to a length.
 
     ``count_text`` counts the tokens of a text for the ``llama_index`` rule. Without it only the
-    ``exact`` rule can be planned.
+    ``exact`` rule can be planned. ``starts`` and ``joined_cuts`` are where a window may start
+    under the two rules.
     """
 
     def __init__(self, count_text: Callable[[str], int] | None = None) -> None:
@@ -80,6 +83,7 @@ class History:
         self.system: list[int] = []
         self._system_tokens: list[int] = [0]
         self.orphans: list[int] = []
+        self.joined_cuts: list[int] = []
         self._calls: dict[str, int] = {}
         self._open: dict[int, set[str]] = {}
         self._joined = _JoinedSums(self._texts, count_text)
@@ -111,6 +115,8 @@ class History:
         for request in message.tool_calls if message.role == "assistant" else ():
             self._calls[request.id] = index
             self._open.setdefault(index, set()).add(request.id)
+        if message.role not in _NEVER_FIRST:
+            self.joined_cuts.append(index)
         self._roles.append(message.role)
         self._texts.append(_as_joined(message))
         self.sums.append(self.sums[-1] + own)
@@ -131,12 +137,6 @@ class History:
     def unanswered(self, start: int) -> tuple[int, ...]:
         """Return the indexes from ``start`` on whose tool calls have no result."""
         return tuple(i for i in self._open if i >= start)
-
-    def joined_starts(self) -> list[int]:
-        """Return where ``ChatMemoryBuffer`` may cut, oldest first."""
-        last = len(self) - 1
-        users = [i for i, role in enumerate(self._roles) if role not in _NEVER_FIRST]
-        return sorted({0, last, *users}) if last >= 0 else []
 
     def joined_tokens(self, start: int) -> int:
         """Return the tokens from ``start`` on by ``ChatMemoryBuffer``'s rule."""
@@ -214,21 +214,22 @@ def _plan_joined(history: History, limit: int, initial: int) -> WindowPlan:
     total = len(history)
     if initial > limit or not total:
         return WindowPlan(LLAMA_INDEX, limit, initial, total, total, 0, over_limit=initial > limit)
-    starts = history.joined_starts()
 
     def excess(start: int) -> int:
         return history.joined_tokens(start) + initial - limit
 
-    position = bisect_left(starts, 0, key=lambda start: -excess(start))
-    for earlier in range(max(0, position - _LOOK_BACK), position):
-        if excess(starts[earlier]) <= 0:
-            position = earlier
-            break
-    over = position == len(starts)
-    position -= over
-    start = starts[position]
+    cuts, last = history.joined_cuts, total - 1
+    start, before = 0, -1
+    if excess(0) > 0:
+        at = bisect_left(cuts, 0, key=lambda cut: -excess(cut))
+        for earlier in range(max(0, at - _LOOK_BACK), at):
+            if excess(cuts[earlier]) <= 0:
+                at = earlier
+                break
+        start = cuts[at] if at < len(cuts) else last
+        at = bisect_left(cuts, start)
+        before = cuts[at - 1] if at else 0
     kept = history.joined_tokens(start)
-    next_start = starts[position - 1] if position else -1
     return WindowPlan(
         rule=LLAMA_INDEX,
         limit=limit,
@@ -236,26 +237,27 @@ def _plan_joined(history: History, limit: int, initial: int) -> WindowPlan:
         total=total,
         start=start,
         tokens=kept,
-        over_limit=over,
-        next_start=next_start,
-        next_needed=history.joined_tokens(next_start) - kept if position else 0,
+        over_limit=kept + initial > limit,
+        next_start=before if start else -1,
+        next_needed=history.joined_tokens(before) - kept if start else 0,
         next_left=max(0, limit - initial - kept),
     )
 
 
 class _JoinedSums:
-    """Token counts of texts joined by spaces, for every suffix, without encoding it whole.
+    """Token counts of texts joined by spaces, for every suffix, each text encoded only once.
 
-    ``tok(a + " " + b) == tok(a) + tok(" " + b)`` where ``a`` ends and ``b`` begins with
-    something else than white space: no token of the encodings in use runs across. Elsewhere
-    the texts on both sides are encoded as one.
+    ``tok(a + " " + b) == tok(a) + tok(" " + b)`` where ``a`` ends and ``b`` begins with something
+    else than white space: no token of the encodings in use runs across. The first such place in
+    or after each text is its mark; running sums are kept from mark to mark.
     """
 
     def __init__(self, texts: Sequence[str], count: Callable[[str], int] | None) -> None:
         self._texts = texts
         self._count = count
-        self._ends: list[int] = []  # ends of the runs that must be encoded as one
-        self._sums: list[int] = [0]  # tokens of the runs before, each with a space in front
+        self._marks: list[tuple[int, int]] = []  # text and character offset in it
+        self._sums: list[int] = []  # tokens between the first mark and each
+        self._done = 0
 
     def since(self, start: int) -> int:
         if self._count is None:
@@ -263,29 +265,41 @@ class _JoinedSums:
         if start >= len(self._texts):
             return 0
         self._extend(self._count)
-        run = bisect_left(self._ends, start + 1)
-        rest = self._sums[-1] - self._sums[run + 1]
-        return self._count(" ".join(self._texts[start : self._ends[run]])) + rest
+        end = (len(self._texts) - 1, len(self._texts[-1]))
+        at = bisect_left(self._marks, (start, 0))
+        if at == len(self._marks):
+            return self._count(self._between((start, 0), end))
+        head = self._count(self._between((start, 0), self._marks[at]))
+        tail = self._count(self._between(self._marks[-1], end))
+        return head + self._sums[-1] - self._sums[at] + tail
 
     def _extend(self, count: Callable[[str], int]) -> None:
-        done = self._ends[-1] if self._ends else 0
-        if done == len(self._texts):
-            return
-        if self._ends and not self._parts(done):  # the last run goes on
-            self._ends.pop()
-            self._sums.pop()
-            done = self._ends[-1] if self._ends else 0
-        first = done
-        for end in range(first + 1, len(self._texts) + 1):
-            if end == len(self._texts) or self._parts(end):
-                text = " " + " ".join(self._texts[first:end])
-                self._sums.append(self._sums[-1] + count(text))
-                self._ends.append(end)
-                first = end
+        while self._done < len(self._texts):
+            mark = self._mark(self._done)
+            if mark is None and self._done == len(self._texts) - 1:
+                return  # what follows decides whether the text's end is a mark
+            self._done += 1
+            if mark is None:
+                continue
+            piece = count(self._between(self._marks[-1], mark)) if self._marks else 0
+            self._sums.append((self._sums[-1] if self._sums else 0) + piece)
+            self._marks.append(mark)
 
-    def _parts(self, end: int) -> bool:
-        before, after = self._texts[end - 1], self._texts[end]
-        return bool(before and after and not before[-1].isspace() and not after[0].isspace())
+    def _mark(self, index: int) -> tuple[int, int] | None:
+        text = self._texts[index]
+        inside = _PARTING_SPACE.search(text)
+        if inside is not None:
+            return index, inside.start()
+        after = self._texts[index + 1] if index + 1 < len(self._texts) else ""
+        parts = text and after and not text[-1].isspace() and not after[0].isspace()
+        return (index, len(text)) if parts else None
+
+    def _between(self, start: tuple[int, int], end: tuple[int, int]) -> str:
+        (first, begin), (last, stop) = start, end
+        if first == last:
+            return self._texts[first][begin:stop]
+        middle = self._texts[first + 1 : last]
+        return " ".join([self._texts[first][begin:], *middle, self._texts[last][:stop]])
 
 
 def _as_joined(message: Message) -> str:
