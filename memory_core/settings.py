@@ -16,14 +16,20 @@ DEFAULT_SYSTEM_PROMPT = (
 )
 
 THIS_SESSION, ALL_SESSIONS = "session", "user"  # recall scopes
+HYBRID, DENSE, BM25 = "hybrid", "dense", "bm25"  # recall methods
 
 
 @dataclass(frozen=True)
 class MemorySettings:
     """Everything that decides what a prompt holds. Token figures are tokens of the chat model.
 
-    ``token_limit`` is for the whole prompt: system prompt, tools and memory. ``threshold`` is a
-    cosine similarity. ``summary_every`` is how many messages must have left the buffer before a
+    ``token_limit`` is for the whole prompt: system prompt, tools and memory. ``threshold`` is
+    compared with a memory's score, whose scale the recall method sets: the cosine similarity
+    for ``dense``, the share of the question's words found for ``bm25``, and for ``hybrid`` both
+    between the average memory (0) and a word for word match (1), see
+    :mod:`memory_core.fusion`. The weights count for ``hybrid`` only; ``recency_days`` is the
+    age at which recency is half, ``diversity`` how much likeness to a better hit costs.
+    ``summary_every`` is how many messages must have left the buffer before a
     summary round starts.
     """
 
@@ -38,9 +44,16 @@ class MemorySettings:
     image_tokens: int = 765
     recall: bool = True
     top_k: int = 4
-    threshold: float = 0.3
+    threshold: float = 0.1
     near_misses: int = 5
     scope: str = ALL_SESSIONS
+    recall_method: str = HYBRID
+    weight_dense: float = 1.0
+    weight_bm25: float = 1.0
+    weight_neighbours: float = 0.6
+    weight_recency: float = 0.0
+    recency_days: float = 30.0
+    diversity: float = 0.0
     summarise: bool = True
     summary_every: int = 6
     summary_tokens: int = 160
@@ -77,12 +90,19 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "top_k": (0, 1_000),
     "threshold": (-1, 1),
     "near_misses": (0, 100),
+    "weight_dense": (0, 10),
+    "weight_bm25": (0, 10),
+    "weight_neighbours": (0, 2),
+    "weight_recency": (0, 1),
+    "recency_days": (0.01, 36_500),
+    "diversity": (0, 1),
     "summary_every": (1, 10_000),
     "summary_tokens": (16, 100_000),
 }
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "window_rule": (EXACT, LLAMA_INDEX),
     "scope": (ALL_SESSIONS, THIS_SESSION),
+    "recall_method": (HYBRID, DENSE, BM25),
 }
 
 

@@ -53,9 +53,10 @@ class SessionInfo:
 class MemoryRecord:
     """One thing kept for the long term: a turn or a fact.
 
-    Equal texts of one user are one record with a ``count``. ``status`` is ``active``,
-    ``superseded`` (corrected by another record) or ``forgotten``; ``indexed`` says whether the
-    vector index knows of it in its present status.
+    Equal texts of one session are one record with a ``count``, and of one user one vector (see
+    :mod:`memory_core.records`). ``status`` is ``active``, ``superseded`` (corrected by another
+    record) or ``forgotten``; ``indexed`` says whether the vector index knows of it in its
+    present status.
     """
 
     id: str
