@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -23,7 +23,14 @@ from memory_core.state import AgentState, diff
 from memory_core.stores.protocols import MemoryRecord, SessionKey, Store, TurnRecord
 from memory_core.summary import NO_SUMMARY, Summary
 from memory_core.tokens import TokenCounter
-from memory_core.trace import MemoryWrite, ModelCall, ToolStep, TurnTrace, trace_to_json
+from memory_core.trace import (
+    MemoryWrite,
+    ModelCall,
+    ToolStep,
+    TurnTrace,
+    trace_from_json,
+    trace_to_json,
+)
 
 
 def utc_now() -> datetime:
@@ -124,12 +131,17 @@ class Session:
         for stored in store.messages(key):
             session._take(stored)
         session._next_position = head.messages
+        session._recall_last_turn()
         return session
 
-    @property
-    def recounted(self) -> int:
-        """How many of the oldest messages have a count under the present counter."""
-        return len(self.history)
+    def find(self, ids: Iterable[str]) -> dict[str, Message]:
+        """Return the messages of these ids, superseded ones from the store."""
+        wanted = set(ids)
+        found = {m.id: m.message for m in self.messages if m.id in wanted}
+        if len(found) < len(wanted) and self.store is not None:
+            everything = self.store.messages(self.key, superseded=True)
+            found |= {m.id: m.message for m in everything if m.id in wanted}
+        return found
 
     def recount(self, counter: TokenCounter) -> None:
         """Count all messages under another counter (another encoding or picture price)."""
@@ -254,6 +266,15 @@ class Session:
         with self.lock:
             self.state = self._saved_state = state
 
+    def _recall_last_turn(self) -> None:
+        if self.store is None or not self.last_turn:
+            return
+        rows = self.store.turns(self.key, first=self.last_turn, last=self.last_turn)
+        self.last_trace = trace_from_json(rows[0].trace, self.find)
+        assembly = self.last_trace.assembly
+        if assembly is not None and assembly.window is not None:
+            self.window_start = min(assembly.window.start, len(self.messages))
+
     def _plan_memories(self, turn: OpenTurn) -> None:
         if self.longterm is None or not self.settings.remember_turns:
             return
@@ -331,7 +352,6 @@ def find_past(store: Store, key: SessionKey, turn: int) -> Past:
 
     A summary made in a turn that had been superseded by then does not count.
     """
-    from memory_core.trace import trace_from_json
 
     def read(number: int) -> TurnTrace | None:
         rows = store.turns(key, first=number, last=number)
@@ -354,5 +374,5 @@ def find_past(store: Store, key: SessionKey, turn: int) -> Past:
     return Past(state, summary or NO_SUMMARY)
 
 
-def _placeholders(ids: object) -> Mapping[str, Message]:
-    return {i: Message("") for i in ids}  # type: ignore[attr-defined]
+def _placeholders(ids: Iterable[str]) -> Mapping[str, Message]:
+    return {i: Message("") for i in ids}

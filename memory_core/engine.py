@@ -1,0 +1,270 @@
+"""The engine of one process and the chats opened on it: everything wired together.
+
+An :class:`Engine` holds what visitors may share: the store, the vector database, the embedding
+model. A :class:`Chat` is one open session of one visitor: it streams turns, previews prompts,
+supersedes the last turn. Nothing here plans or explains; it only connects.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from llama_index.core.llms import LLM
+from llama_index.core.tools import FunctionTool
+
+from memory_core.agent import Event, run_turn
+from memory_core.config import EngineConfig
+from memory_core.errors import MemoryInspectorError, NotFound
+from memory_core.longterm import LongTermMemory
+from memory_core.loop import iterate
+from memory_core.memory import LayeredMemory
+from memory_core.messages import Json, StoredMessage
+from memory_core.models.build import build_llm
+from memory_core.models.catalogue import ModelChoice, cost
+from memory_core.models.embeddings import Embedder, build_embedder
+from memory_core.models.failures import explain
+from memory_core.on_request import OnRequest
+from memory_core.prompt import Assembly
+from memory_core.recording import RecordingLLM
+from memory_core.session import Session, utc_now
+from memory_core.settings import MemorySettings
+from memory_core.state import AgentState
+from memory_core.stores.opening import open_store
+from memory_core.stores.protocols import SessionInfo, SessionKey, Store
+from memory_core.stores.vectors import VectorDatabase, open_vectors
+from memory_core.summary import Summary
+from memory_core.tokens import TokenCounter, encoding_for
+from memory_core.tools import build_functions
+from memory_core.trace import TurnTrace, trace_from_json
+
+log = logging.getLogger("memory_core.engine")
+
+
+class Engine:
+    """What one process shares: store, vector database, embedding model."""
+
+    def __init__(self, *, store: Store, vectors: VectorDatabase, embedder: Embedder) -> None:
+        self.store = store
+        self.vectors = vectors
+        self.embedder = embedder
+        self._longterm: dict[str, LongTermMemory] = {}
+        self._lock = threading.Lock()
+
+    def longterm(self, user: str) -> LongTermMemory:
+        """Return the long-term memory of a user, opened once per process."""
+        with self._lock:
+            if user not in self._longterm:
+                self._longterm[user] = LongTermMemory(
+                    index=self.vectors.collection(user, self.embedder),
+                    embedder=self.embedder,
+                    store=self.store,
+                    clock=utc_now,
+                )
+            return self._longterm[user]
+
+    def sessions(self, user: str) -> list[SessionInfo]:
+        """Return a user's sessions, last used first."""
+        return self.store.sessions(user)
+
+    def create(self, user: str, title: str, *, settings: Mapping[str, Json]) -> SessionInfo:
+        """Add an empty session."""
+        key = SessionKey(user, uuid.uuid4().hex)
+        now = utc_now()
+        info = SessionInfo(key, title, now, now, strategy="layered", settings=settings)
+        self.store.create(info)
+        return info
+
+    def chat(
+        self,
+        key: SessionKey,
+        *,
+        settings: MemorySettings,
+        model: ModelChoice,
+        key_text: str | None = None,
+    ) -> Chat:
+        """Open a session for chatting; raise :class:`NotFound` when the user has no such one."""
+        counter = TokenCounter(encoding_for(model.model), image_tokens=settings.image_tokens)
+        session = Session.open(
+            store=self.store,
+            key=key,
+            counter=counter,
+            settings=settings,
+            longterm=self.longterm(key.user),
+        )
+        return Chat(session, model=model, llm=build_llm(model, key=key_text))
+
+    def close(self) -> None:
+        """Let go of the store and the vector database."""
+        self.store.close()
+        self.vectors.close()
+
+
+class Chat:
+    """One open session: what the page talks to. Not shared between visitors."""
+
+    def __init__(self, session: Session, *, model: ModelChoice, llm: LLM) -> None:
+        self.session = session
+        self.model = model
+        self.memory = LayeredMemory(session)
+        self._llm = self._watched(llm, model)
+        functions = build_functions(session.change_state, OnRequest(session))
+        self._tools = [FunctionTool.from_defaults(fn=function) for function in functions]
+        self._offer()
+
+    @property
+    def key(self) -> SessionKey:
+        """The user and session this is."""
+        return self.session.key
+
+    @property
+    def settings(self) -> MemorySettings:
+        """The knobs that hold now."""
+        return self.session.settings
+
+    @property
+    def messages(self) -> list[StoredMessage]:
+        """The active messages, oldest first."""
+        return self.session.messages
+
+    @property
+    def state(self) -> AgentState:
+        """The structured state."""
+        return self.session.state
+
+    @property
+    def summary(self) -> Summary:
+        """The running summary (version 0: none yet)."""
+        return self.session.summary
+
+    @property
+    def turns(self) -> int:
+        """How many turns were committed, superseded ones included."""
+        return self.session.last_turn
+
+    def trace(self, number: int) -> TurnTrace:
+        """Read the trace of one turn."""
+        last = self.session.last_trace
+        if last is not None and last.number == number:
+            return last
+        store = self.session.store
+        rows = store.turns(self.key, first=number, last=number) if store is not None else []
+        if not rows:
+            raise NotFound(f"This session has no turn {number}.")
+        return trace_from_json(rows[0].trace, self.session.find)
+
+    def stream(self, text: str) -> Iterator[Event]:
+        """Run a turn with this user message and yield what happens."""
+        return iterate(run_turn(self.memory, self._llm, self._tools, text))
+
+    def regenerate(self) -> Iterator[Event]:
+        """Answer the last user message again; the new turn supersedes the last one."""
+        last = self._last()
+        return self._replace(last, last.query)
+
+    def edit_last(self, text: str) -> Iterator[Event]:
+        """Send the last user message anew with another text, superseding the last turn."""
+        return self._replace(self._last(), text)
+
+    def retry(self) -> Iterator[Event]:
+        """Try the last, failed turn again."""
+        return self.regenerate()
+
+    def preview(self, settings: MemorySettings | None = None, query: str = "") -> Assembly:
+        """Return what the next prompt would be, without a model call."""
+        return self.memory.preview(settings or self.settings, query)
+
+    def configure(self, settings: MemorySettings) -> None:
+        """Use these knobs from the next turn on and keep them with the session."""
+        self.session.settings = settings
+        counter = self.session.counter
+        if settings.image_tokens != counter.image_tokens:
+            self.session.recount(TokenCounter(counter.encoding, image_tokens=settings.image_tokens))
+        self._offer()
+
+    def use(self, model: ModelChoice, *, key_text: str | None = None) -> None:
+        """Answer with another model from the next turn on."""
+        self._llm = self._watched(build_llm(model, key=key_text), model)
+        self.model = model
+        self.session.recount(
+            TokenCounter(encoding_for(model.model), image_tokens=self.settings.image_tokens)
+        )
+        self._offer()
+
+    def edit_state(self, state: AgentState, *, expect: int) -> AgentState:
+        """Save a state edited by hand.
+
+        Raises :class:`~memory_core.errors.StaleVersion` when version ``expect``, which the edit
+        started from, is no longer the newest.
+        """
+        saved = replace(state, version=expect + 1, updated=self.session.clock())
+        if self.session.store is not None:
+            self.session.store.save_state(self.key, saved)
+        self.session.saved(saved)
+        return saved
+
+    def _last(self) -> TurnTrace:
+        if not self.turns:
+            raise NotFound("There is no turn yet.", next_step="Say something first.")
+        return self.trace(self.turns)
+
+    def _replace(self, last: TurnTrace, text: str) -> Iterator[Event]:
+        run = run_turn(self.memory, self._llm, self._tools, text, supersedes=last.number)
+        return iterate(run)
+
+    def _watched(self, llm: LLM, model: ModelChoice) -> RecordingLLM:
+        def translate(exc: Exception) -> MemoryInspectorError:
+            return explain(exc, model)
+
+        return RecordingLLM(
+            llm,
+            recorder=self.memory.recorder(),
+            translate=translate,
+            price=lambda usage: cost(model, usage),
+        )
+
+    def _offer(self) -> None:
+        self.memory.watch(self._llm)
+        offered = self._tools if self.settings.tools else []
+        callable_ = self._llm.metadata.is_function_calling_model
+        self.memory.offer(self._llm.tool_specs(offered if callable_ else []))
+
+
+def open_engine(config: EngineConfig, *, key_text: str | None = None) -> Engine:
+    """Open store, vectors and embedding model as configured."""
+    store = open_store(config.store_url or None, folder=config.folder)
+    vectors = open_vectors(path=config.vectors, url=config.chroma_url or None)
+    return Engine(
+        store=store, vectors=vectors, embedder=build_embedder(config.embedding, key=key_text)
+    )
+
+
+def open_session(
+    folder: Path, key: SessionKey, *, counter: TokenCounter, settings: MemorySettings
+) -> Session:
+    """Open (or begin) a session kept in a folder, with its long-term memory."""
+    engine = open_engine(EngineConfig(folder=folder))
+    create_session(engine.store, key, settings=settings)
+    return Session.open(
+        store=engine.store,
+        key=key,
+        counter=counter,
+        settings=settings,
+        longterm=engine.longterm(key.user) if settings.recall else None,
+    )
+
+
+def create_session(
+    store: Store, key: SessionKey, *, settings: MemorySettings, origin: str = ""
+) -> None:
+    """Add a session to the catalogue unless it is there."""
+    if any(info.key == key for info in store.sessions(key.user)):
+        return
+    now = utc_now()
+    store.create(
+        SessionInfo(key, key.session, now, now, settings=settings.to_json(), origin=origin)
+    )
