@@ -38,7 +38,7 @@ class Record:
     alive: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Moment:
     """One turn as it was planned: its trace and a preview of it under other settings."""
 
@@ -119,9 +119,7 @@ class Talk:
                 self.state = set_preference(self.state, prefer, f"value {number}")
         writes = self._remember(number, text, appended, forget=forget, keep=remember and not fail)
         window = frozenset(i for i in assembly.message_ids if i) if assembly else self._window
-        call = (
-            ModelCall(REPLY, "made", assembly, Message.of("assistant", answer)) if assembly else 0
-        )
+        reply = Message.of("assistant", answer)
         trace = TurnTrace(
             number=number,
             session="s",
