@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory_core.errors import InvalidInput, NotFound, StaleVersion
+from memory_core.errors import InvalidInput, NotFound, StaleVersion, StoreTooNew
 from memory_core.state import AgentState
 from memory_core.stores.ids import check_id, check_ids, check_key
 from memory_core.stores.protocols import MemoryRecord, SessionKey, TurnRecord
@@ -19,6 +19,8 @@ def check_turn(key: SessionKey, record: TurnRecord) -> None:
     first = record.messages[0].position if record.messages else 0
     if any(m.position != first + i for i, m in enumerate(record.messages)):
         raise ValueError("the positions of a turn's messages must follow each other")
+    if any(not 0 <= m.turn <= record.number for m in record.messages):
+        raise ValueError("a message cannot be of a later turn than the one it is written in")
     if record.state is not None:
         check_owner(key, record.state)
     if any(r.user != key.user for r in record.records):
@@ -77,3 +79,11 @@ def id_in_use() -> InvalidInput:
 def no_state(version: int) -> NotFound:
     """Return the error for a state version that was never saved."""
     return NotFound(f"This session has no state version {version}.")
+
+
+def check_version(found: int, known: int) -> None:
+    """Raise :class:`StoreTooNew` when a newer program laid out the store."""
+    if found > known:
+        raise StoreTooNew(
+            f"The store has layout version {found}; this program knows versions up to {known}."
+        )

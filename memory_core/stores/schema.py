@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-from memory_core.errors import StoreTooNew
+from memory_core.stores.checks import check_version
 
 METADATA = MetaData()
 
@@ -200,10 +200,7 @@ def migrate(
     Raises :class:`~memory_core.errors.StoreTooNew` for a version this program does not know.
     """
     found, newest = schema_version(connection), len(migrations)
-    if found > newest:
-        raise StoreTooNew(
-            f"The store has schema version {found}; this program knows versions up to {newest}."
-        )
+    check_version(found, newest)
     if found == newest:
         return found
     if found:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
-from sqlalchemy import Connection, Engine, Row, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, and_, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert_postgresql
 from sqlalchemy.dialects.sqlite import insert as upsert_sqlite
 
@@ -32,6 +32,7 @@ from memory_core.stores.protocols import (
     StoreFacts,
     TurnRecord,
 )
+from memory_core.stores.rows import Row, Rows, Values
 from memory_core.stores.schema import (
     MESSAGES,
     MIGRATIONS,
@@ -41,7 +42,6 @@ from memory_core.stores.schema import (
     TURNS,
 )
 from memory_core.stores.sql_engine import connect, migrate_engine, translated
-from memory_core.stores.sql_rows import Rows, Values
 
 TIMEOUT = 10.0  # seconds to wait for a lock, a connection or an answer
 
@@ -100,11 +100,11 @@ class SqlStore:
             session = self._session(conn, key, lock=True)
             if self._is_written(conn, session, record):
                 return
-            checks.check_next(record, turn=session.turn, position=session.next_position)
+            checks.check_next(record, turn=session["turn"], position=session["next_position"])
             if record.state is not None:
-                checks.check_state(record.state, record.state_base, newest=session.state_version)
+                checks.check_state(record.state, record.state_base, newest=session["state_version"])
                 counters["state_version"] = record.state.version
-            active, tokens = session.active, session.tokens
+            active, tokens = session["active"], session["tokens"]
             if record.supersedes or record.replaces_all:
                 count, fewer = self._supersede(conn, session, record)
                 active, tokens = active - count, tokens - fewer
@@ -113,29 +113,30 @@ class SqlStore:
             self._insert(conn, session, STATES, [state] if state else [])
             self._put(conn, records)
             counters |= {
-                "next_position": session.next_position + len(messages),
+                "next_position": session["next_position"] + len(messages),
                 "active": active + len(messages),
                 "tokens": tokens + sum(m.tokens or 0 for m in record.messages),
-                "used": max([session.used, *(to_micros(m.created) for m in record.messages)]),
+                "used": max([session["used"], *(to_micros(m.created) for m in record.messages)]),
             }
             if record.summary is not None:
                 counters["summary_turn"] = record.number
-            conn.execute(update(SESSIONS).where(SESSIONS.c.no == session.no).values(counters))
+            conn.execute(update(SESSIONS).where(SESSIONS.c.no == session["no"]).values(counters))
 
     def head(self, key: SessionKey) -> Head:
         """Return where the session stands."""
         with self._read() as conn:
             session = self._session(conn, key)
-            state = self._state(conn, session, session.state_version)
+            state = self._state(conn, session, session["state_version"])
             summary = None
-            if session.summary_turn:
+            if session["summary_turn"]:
                 summary = conn.execute(
                     select(TURNS.c.summary).where(
-                        TURNS.c.session_no == session.no, TURNS.c.number == session.summary_turn
+                        TURNS.c.session_no == session["no"],
+                        TURNS.c.number == session["summary_turn"],
                     )
                 ).scalar_one()
         return Head(
-            session.turn, session.next_position, state, self._encoding.read_summary(summary)
+            session["turn"], session["next_position"], state, self._encoding.read_summary(summary)
         )
 
     def messages(
@@ -155,9 +156,11 @@ class SqlStore:
             query = query.where(MESSAGES.c.superseded_by == 0)
         with self._read() as conn:
             session = self._session(conn, key)
-            rows = conn.execute(
-                query.where(MESSAGES.c.session_no == session.no).order_by(place)
-            ).all()
+            rows = (
+                conn.execute(query.where(MESSAGES.c.session_no == session["no"]).order_by(place))
+                .mappings()
+                .all()
+            )
         return [self._rows.message(row) for row in rows]
 
     def turns(
@@ -170,23 +173,27 @@ class SqlStore:
             query = query.where(number <= last)
         with self._read() as conn:
             session = self._session(conn, key)
-            rows = conn.execute(
-                query.where(TURNS.c.session_no == session.no).order_by(number)
-            ).all()
+            rows = (
+                conn.execute(query.where(TURNS.c.session_no == session["no"]).order_by(number))
+                .mappings()
+                .all()
+            )
         return [self._rows.turn(row) for row in rows]
 
     def state(self, key: SessionKey, version: int | None = None) -> AgentState:
         """Return the newest state, or one version of it."""
         with self._read() as conn:
             session = self._session(conn, key)
-            return self._state(conn, session, session.state_version if version is None else version)
+            return self._state(
+                conn, session, session["state_version"] if version is None else version
+            )
 
     def states(self, key: SessionKey) -> list[StoredState]:
         """Return every version that was saved, oldest first."""
         with self._read() as conn:
             session = self._session(conn, key)
-            query = select(STATES).where(STATES.c.session_no == session.no)
-            rows = conn.execute(query.order_by(STATES.c.version)).all()
+            query = select(STATES).where(STATES.c.session_no == session["no"])
+            rows = conn.execute(query.order_by(STATES.c.version)).mappings().all()
         return [self._rows.state(row) for row in rows]
 
     def save_state(self, key: SessionKey, state: AgentState, *, base: int | None = None) -> None:
@@ -195,11 +202,11 @@ class SqlStore:
         row = self._rows.new_state(state, 0)
         with self._write() as conn:
             session = self._session(conn, key, lock=True)
-            checks.check_state(state, base, newest=session.state_version)
-            self._insert(conn, session, STATES, [{**row, "turn": session.turn}])
+            checks.check_state(state, base, newest=session["state_version"])
+            self._insert(conn, session, STATES, [{**row, "turn": session["turn"]}])
             conn.execute(
                 update(SESSIONS)
-                .where(SESSIONS.c.no == session.no)
+                .where(SESSIONS.c.no == session["no"])
                 .values(state_version=state.version)
             )
 
@@ -207,9 +214,9 @@ class SqlStore:
         """Add an empty session; raise :class:`InvalidInput` when its id is in use."""
         check_key(info.key)
         row = self._rows.new_session(info)
-        new = self._upsert(SESSIONS).values(row).on_conflict_do_nothing()
+        new = self._upsert(SESSIONS).values(row).on_conflict_do_nothing().returning(SESSIONS.c.no)
         with self._write() as conn:
-            if not conn.execute(new).rowcount:
+            if conn.execute(new).first() is None:
                 raise checks.id_in_use()
 
     def session(self, key: SessionKey) -> SessionInfo:
@@ -226,7 +233,7 @@ class SqlStore:
             .order_by(SESSIONS.c.used.desc(), SESSIONS.c.no.desc())
         )
         with self._read() as conn:
-            rows = conn.execute(query).all()
+            rows = conn.execute(query).mappings().all()
         return [self._rows.session(row) for row in rows]
 
     def update(self, info: SessionInfo) -> None:
@@ -241,7 +248,7 @@ class SqlStore:
         """Erase a session for good; its records stay, without text, until unindexed."""
         with self._write() as conn:
             session = self._session(conn, key, lock=True)
-            conn.execute(delete(SESSIONS).where(SESSIONS.c.no == session.no))  # cascades
+            conn.execute(delete(SESSIONS).where(SESSIONS.c.no == session["no"]))  # cascades
             conn.execute(
                 update(RECORDS)
                 .where(RECORDS.c.user_id == key.user, RECORDS.c.session_id == key.session)
@@ -261,7 +268,7 @@ class SqlStore:
         if pending:
             query = query.where(RECORDS.c.indexed == 0)
         with self._read() as conn:
-            rows = conn.execute(query).all()
+            rows = conn.execute(query).mappings().all()
         return [self._rows.record(row) for row in rows]
 
     def put_records(self, records: Sequence[MemoryRecord]) -> None:
@@ -323,19 +330,17 @@ class SqlStore:
         with translated(), self._writer.begin() as conn:
             yield conn
 
-    def _session(self, conn: Connection, key: SessionKey, *, lock: bool = False) -> Row[Any]:
+    def _session(self, conn: Connection, key: SessionKey, *, lock: bool = False) -> Row:
         check_key(key)
         query = select(SESSIONS).where(_is(key))
-        row = conn.execute(query.with_for_update() if lock else query).first()
+        row = conn.execute(query.with_for_update() if lock else query).mappings().first()
         if row is None:
             raise checks.no_session()
         return row
 
-    def _insert(
-        self, conn: Connection, session: Row[Any], table: Any, rows: Sequence[Values]
-    ) -> None:
+    def _insert(self, conn: Connection, session: Row, table: Any, rows: Sequence[Values]) -> None:
         if rows:
-            conn.execute(insert(table), [{**row, "session_no": session.no} for row in rows])
+            conn.execute(insert(table), [{**row, "session_no": session["no"]} for row in rows])
 
     def _put(self, conn: Connection, rows: Sequence[Values]) -> None:
         for row in rows:
@@ -346,25 +351,23 @@ class SqlStore:
                 .on_conflict_do_update(index_elements=["user_id", "id"], set_=changed)
             )
 
-    def _is_written(self, conn: Connection, session: Row[Any], record: TurnRecord) -> bool:
+    def _is_written(self, conn: Connection, session: Row, record: TurnRecord) -> bool:
         """Return whether this very turn was committed before, its answer lost on the way."""
-        if not record.messages or record.number > session.turn:
+        if not record.messages or record.number > session["turn"]:
             return False
         places = and_(
-            MESSAGES.c.session_no == session.no,
+            MESSAGES.c.session_no == session["no"],
             MESSAGES.c.position >= record.messages[0].position,
             MESSAGES.c.position <= record.messages[-1].position,
         )
         ids = conn.execute(select(MESSAGES.c.id).where(places).order_by(MESSAGES.c.position))
         if list(ids.scalars()) != [m.id for m in record.messages]:
             return False
-        turn = and_(TURNS.c.session_no == session.no, TURNS.c.number == record.number)
+        turn = and_(TURNS.c.session_no == session["no"], TURNS.c.number == record.number)
         trace = conn.execute(select(TURNS.c.trace).where(turn)).scalar_one()
         return self._encoding.read_text(trace) == record.trace
 
-    def _supersede(
-        self, conn: Connection, session: Row[Any], record: TurnRecord
-    ) -> tuple[int, int]:
+    def _supersede(self, conn: Connection, session: Row, record: TurnRecord) -> tuple[int, int]:
         """Mark turns, their messages and records as replaced; return how many and the tokens."""
 
         def replaced(turn: Any) -> Any:
@@ -372,16 +375,18 @@ class SqlStore:
 
         by: dict[str, Json] = {"superseded_by": record.number}
         messages = and_(
-            MESSAGES.c.session_no == session.no,
+            MESSAGES.c.session_no == session["no"],
             MESSAGES.c.superseded_by == 0,
             replaced(MESSAGES.c.turn),
         )
         turns = and_(
-            TURNS.c.session_no == session.no, TURNS.c.superseded_by == 0, replaced(TURNS.c.number)
+            TURNS.c.session_no == session["no"],
+            TURNS.c.superseded_by == 0,
+            replaced(TURNS.c.number),
         )
         records = and_(
-            RECORDS.c.user_id == session.user_id,
-            RECORDS.c.session_id == session.session_id,
+            RECORDS.c.user_id == session["user_id"],
+            RECORDS.c.session_id == session["session_id"],
             replaced(RECORDS.c.turn),
         )
         tokens = func.coalesce(func.sum(MESSAGES.c.tokens), 0)
@@ -391,12 +396,12 @@ class SqlStore:
         conn.execute(update(RECORDS).where(records).values(status=checks.FORGOTTEN, indexed=0))
         return int(found[0]), int(found[1])
 
-    def _state(self, conn: Connection, session: Row[Any], version: int) -> AgentState:
+    def _state(self, conn: Connection, session: Row, version: int) -> AgentState:
         if version == 0:
-            return AgentState(user=session.user_id, session=session.session_id)
+            return AgentState(user=session["user_id"], session=session["session_id"])
         body = conn.execute(
             select(STATES.c.body).where(
-                STATES.c.session_no == session.no, STATES.c.version == version
+                STATES.c.session_no == session["no"], STATES.c.version == version
             )
         ).scalar()
         if body is None:

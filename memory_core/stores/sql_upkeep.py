@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Engine, Table, delete, func, select, text, un
 
 from memory_core.errors import StoreUnavailable
 from memory_core.stores.protocols import StoreFacts
+from memory_core.stores.rows import PLAIN
 from memory_core.stores.schema import (
     MESSAGES,
     RECORDS,
@@ -17,8 +18,6 @@ from memory_core.stores.schema import (
     schema_version,
 )
 from memory_core.stores.sql_engine import backup_schemas, backups_of, file_of
-
-PLAIN = "Text is stored in plain form: MEMORY_ENCRYPTION_KEY is not set."
 
 _PARTS = (("messages", MESSAGES), ("turns", TURNS), ("states", STATES))
 

@@ -1,13 +1,14 @@
-"""Rows of the SQL tables from values, and values from rows.
+"""Flat rows from values, and values from rows, the same in every backend.
 
-Whatever a database could not hold is refused here, before a transaction begins.
+A row is a dict of texts, whole numbers and ``None``: columns of a table, fields of a hash, or a
+JSON object in a file. Whatever no backend could hold is refused here, before anything is written.
+Times are microseconds since 1970, truth values 0 or 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-from sqlalchemy import Row
 
 from memory_core.messages import Json, StoredMessage, repair_text
 from memory_core.state import AgentState
@@ -23,6 +24,18 @@ from memory_core.stores.protocols import (
 )
 
 Values = dict[str, Json]
+Row = Mapping[Any, Json]
+
+PLAIN = "Text is stored in plain form: MEMORY_ENCRYPTION_KEY is not set."
+
+COUNTERS: Values = {  # of a session, as they begin
+    "turn": 0,  # the newest turn
+    "next_position": 0,
+    "active": 0,  # messages that are not superseded, and their tokens
+    "tokens": 0,
+    "state_version": 0,
+    "summary_turn": 0,  # the turn that made the newest summary
+}
 
 
 class Rows:
@@ -56,22 +69,22 @@ class Rows:
         """Return a title as stored text; titles are cut from chats, so they are repaired."""
         return self.encoding.text(repair_text(title)[0], "title")
 
-    def session(self, row: Row[Any]) -> SessionInfo:
+    def session(self, row: Row) -> SessionInfo:
         """Return a session of the catalogue."""
         read = self.encoding.read_text
         return SessionInfo(
-            key=SessionKey(row.user_id, row.session_id),
-            title=read(row.title),
-            created=from_micros(row.created),
-            used=from_micros(row.used),
-            turns=row.turn,
-            messages=row.active,
-            tokens=row.tokens,
-            strategy=read(row.strategy),
-            settings=self.encoding.read_json(row.settings),
-            archived=bool(row.archived),
-            deleted=bool(row.deleted),
-            origin=read(row.origin),
+            key=SessionKey(row["user_id"], row["session_id"]),
+            title=read(row["title"]),
+            created=from_micros(row["created"]),
+            used=from_micros(row["used"]),
+            turns=row["turn"],
+            messages=row["active"],
+            tokens=row["tokens"],
+            strategy=read(row["strategy"]),
+            settings=self.encoding.read_json(row["settings"]),
+            archived=bool(row["archived"]),
+            deleted=bool(row["deleted"]),
+            origin=read(row["origin"]),
         )
 
     def new_message(self, stored: StoredMessage) -> Values:
@@ -87,16 +100,16 @@ class Rows:
             "superseded_by": 0,
         }
 
-    def message(self, row: Row[Any]) -> StoredMessage:
+    def message(self, row: Row) -> StoredMessage:
         """Return a message at its place."""
         return StoredMessage(
-            id=row.id,
-            position=row.position,
-            turn=row.turn,
-            created=from_micros(row.created),
-            message=self.encoding.read_message(row.body),
-            tokens=row.tokens,
-            counter=self.encoding.read_text(row.counter),
+            id=row["id"],
+            position=row["position"],
+            turn=row["turn"],
+            created=from_micros(row["created"]),
+            message=self.encoding.read_message(row["body"]),
+            tokens=row["tokens"],
+            counter=self.encoding.read_text(row["counter"]),
         )
 
     def new_turn(self, record: TurnRecord) -> Values:
@@ -109,20 +122,20 @@ class Rows:
             "superseded_by": 0,
         }
 
-    def turn(self, row: Row[Any]) -> StoredTurn:
+    def turn(self, row: Row) -> StoredTurn:
         """Return a committed turn."""
-        summary = None if row.summary is None else self.encoding.read_summary(row.summary)
+        summary = None if row["summary"] is None else self.encoding.read_summary(row["summary"])
         return StoredTurn(
-            row.number, self.encoding.read_text(row.trace), row.superseded_by, summary
+            row["number"], self.encoding.read_text(row["trace"]), row["superseded_by"], summary
         )
 
     def new_state(self, state: AgentState, turn: int) -> Values:
         """Return the row of a state version, without its session."""
         return {"version": state.version, "turn": turn, "body": self.encoding.state(state)}
 
-    def state(self, row: Row[Any]) -> StoredState:
+    def state(self, row: Row) -> StoredState:
         """Return a state version."""
-        return StoredState(row.turn, self.encoding.read_state(row.body))
+        return StoredState(row["turn"], self.encoding.read_state(row["body"]))
 
     def new_record(self, record: MemoryRecord) -> Values:
         """Return the row of a long-term record."""
@@ -142,19 +155,19 @@ class Rows:
             "indexed": int(record.indexed),
         }
 
-    def record(self, row: Row[Any]) -> MemoryRecord:
+    def record(self, row: Row) -> MemoryRecord:
         """Return a long-term record."""
         return MemoryRecord(
-            id=row.id,
-            user=row.user_id,
-            session=row.session_id,
-            turn=row.turn,
-            kind=self.encoding.read_text(row.kind),
-            text=self.encoding.read_text(row.body),
-            message_ids=tuple(self.encoding.read_json(row.message_ids)),
-            created=from_micros(row.created),
-            count=row.times,
-            status=row.status,
-            expires=None if row.expires is None else from_micros(row.expires),
-            indexed=bool(row.indexed),
+            id=row["id"],
+            user=row["user_id"],
+            session=row["session_id"],
+            turn=row["turn"],
+            kind=self.encoding.read_text(row["kind"]),
+            text=self.encoding.read_text(row["body"]),
+            message_ids=tuple(self.encoding.read_json(row["message_ids"])),
+            created=from_micros(row["created"]),
+            count=row["times"],
+            status=row["status"],
+            expires=None if row["expires"] is None else from_micros(row["expires"]),
+            indexed=bool(row["indexed"]),
         )
