@@ -1,0 +1,1 @@
+"""What `python -m memory_core` can do, one module a command."""
