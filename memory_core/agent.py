@@ -83,10 +83,12 @@ async def run_turn(
     text: str,
     *,
     supersedes: int = 0,
+    streaming: bool = True,
 ) -> AsyncIterator[Event]:
     """Run one turn and yield its events; the last is :class:`Finished` or :class:`Failed`.
 
-    ``supersedes`` is the number of the last turn when this one replaces it.
+    ``supersedes`` is the number of the last turn when this one replaces it. Without
+    ``streaming`` the model is asked for whole answers.
     """
     session = memory.session
     number = session.last_turn
@@ -96,8 +98,8 @@ async def run_turn(
     memory.watch(llm)
     session.open_turn(supersedes=supersedes)
     try:
-        run = _with_agent(memory, llm, offered, text) if offered else _plain(memory, llm, text)
-        async for event in run:
+        run = _with_agent if offered else _plain
+        async for event in run(memory, llm, offered, text, streaming=streaming):
             yield event
         if session.turn is not None:  # the agent ended without an answer
             raise ModelRefused("The agent stopped without an answer.")  # noqa: TRY301
@@ -114,9 +116,14 @@ async def run_turn(
 
 
 async def _with_agent(
-    memory: LayeredMemory, llm: RecordingLLM, tools: list[FunctionTool], text: str
+    memory: LayeredMemory,
+    llm: RecordingLLM,
+    tools: list[FunctionTool],
+    text: str,
+    *,
+    streaming: bool,
 ) -> AsyncIterator[Event]:
-    agent = FunctionAgent(tools=list(tools), llm=llm, streaming=True)
+    agent = FunctionAgent(tools=list(tools), llm=llm, streaming=streaming)
     handler = agent.run(user_msg=text, memory=memory, max_iterations=MAX_ITERATIONS)
     turn = memory.session.turn
     began: dict[str, float] = {}
@@ -137,9 +144,21 @@ async def _with_agent(
     await handler
 
 
-async def _plain(memory: LayeredMemory, llm: RecordingLLM, text: str) -> AsyncIterator[Event]:
+async def _plain(
+    memory: LayeredMemory,
+    llm: RecordingLLM,
+    _tools: list[FunctionTool],
+    text: str,
+    *,
+    streaming: bool,
+) -> AsyncIterator[Event]:
     await memory.aput(ChatMessage(role="user", content=text))
     prompt = await memory.aget(input=text)
+    if not streaming:
+        response = await llm.achat(prompt)
+        yield Delta(response.message.content or "")
+        await memory.aput(response.message)
+        return
     last = None
     async for chunk in await llm.astream_chat(prompt):
         last = chunk

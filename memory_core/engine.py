@@ -36,7 +36,8 @@ from memory_core.settings import MemorySettings
 from memory_core.state import AgentState
 from memory_core.stores.opening import open_store
 from memory_core.stores.protocols import SessionInfo, SessionKey, Store
-from memory_core.stores.vectors import VectorDatabase, open_vectors
+from memory_core.stores.vectors.base import CollectionSpec, VectorDatabase
+from memory_core.stores.vectors.chroma import open_chroma
 from memory_core.summary import Summary
 from memory_core.tokens import TokenCounter, encoding_for
 from memory_core.tools import build_functions
@@ -59,8 +60,14 @@ class Engine:
         """Return the long-term memory of a user, opened once per process."""
         with self._lock:
             if user not in self._longterm:
+                spec = CollectionSpec(
+                    title=f"{user} / {self.embedder.name}",
+                    model=self.embedder.name,
+                    dimension=self.embedder.dimension,
+                    user=user,
+                )
                 self._longterm[user] = LongTermMemory(
-                    index=self.vectors.collection(user, self.embedder),
+                    index=self.vectors.open(spec),
                     embedder=self.embedder,
                     store=self.store,
                     clock=utc_now,
@@ -99,9 +106,8 @@ class Engine:
         return Chat(session, model=model, llm=build_llm(model, key=key_text))
 
     def close(self) -> None:
-        """Let go of the store and the vector database."""
+        """Let go of the store."""
         self.store.close()
-        self.vectors.close()
 
 
 class Chat:
@@ -237,7 +243,11 @@ class Chat:
 def open_engine(config: EngineConfig, *, key_text: str | None = None) -> Engine:
     """Open store, vectors and embedding model as configured."""
     store = open_store(config.store_url or None, folder=config.folder)
-    vectors = open_vectors(path=config.vectors, url=config.chroma_url or None)
+    vectors = (
+        open_chroma(url=config.chroma_url)
+        if config.chroma_url
+        else open_chroma(path=config.vectors)
+    )
     return Engine(
         store=store, vectors=vectors, embedder=build_embedder(config.embedding, key=key_text)
     )
