@@ -1,0 +1,167 @@
+"""The panel column: budget always in sight, the other panels one at a time or all at once.
+
+Each panel is a fragment of its own, so turning a page in one of them draws nothing else. All of
+them read the same :class:`~ui.scene.Scene`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import streamlit as st
+
+from ui import dialogs, problems
+from ui.panels import budget, buffer, prompt, retrieved, state, summary, turn
+from ui.past import Past
+from ui.scene import Scene, scene_of
+from ui.state import NEXT, SENT, PageState, mine, seed, value_of
+from ui.view_models.buffer import buffer_view
+from ui.view_models.retrieved import retrieved_view
+
+REDRAW = ("budget", "panels")  # keys of the fragments that a change of settings redraws
+BUFFER, RETRIEVED, SUMMARY, STATE, PROMPT, TURN = (
+    "Buffer",
+    "Retrieved",
+    "Summary",
+    "State",
+    "Prompt",
+    "Turn",
+)
+ALL = "All"
+
+_SHOWING, _PANEL, _PROBE = "showing", "panel", "probe"
+_LABELS = {NEXT: "Next prompt", SENT: "As sent"}
+
+PANELS: Mapping[str, Callable[[Scene, Past], None]] = {
+    BUFFER: buffer.draw,
+    RETRIEVED: lambda scene, _: retrieved.draw(scene),
+    SUMMARY: summary.draw,
+    STATE: lambda scene, _: state.draw(scene, dialogs.open_state),
+    PROMPT: lambda scene, _: prompt.draw(scene),
+    TURN: lambda scene, _: turn.draw(scene),
+}
+
+
+def draw() -> None:
+    """Draw the whole column."""
+    _budget()
+    _panels()
+
+
+@st.fragment(key="budget")
+def _budget() -> None:
+    page = mine()
+    scene = _scene(page)
+    if scene is None:
+        st.caption("The token budget of the next prompt will stand here, by source.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        seed(_SHOWING, page.showing)
+        st.segmented_control(
+            "Prompt",
+            [NEXT, SENT] if scene.trace is not None else [NEXT],
+            key=_SHOWING,
+            required=True,
+            format_func=lambda which: _label(which, scene),
+            label_visibility="collapsed",
+            on_change=_show,
+        )
+        if not scene.sent:
+            seed(_PROBE, page.probe)
+            st.text_input(
+                "Question to recall for",
+                key=_PROBE,
+                placeholder=_last_query(scene),
+                label_visibility="collapsed",
+                on_change=_ask_about,
+            )
+    with problems.guarded("the budget bar"):
+        budget.draw(scene, _past(page).bars())
+
+
+@st.fragment(key="panels")
+def _panels() -> None:
+    page = mine()
+    scene = _scene(page)
+    if scene is None:
+        st.caption(
+            "And here: the buffer, what was retrieved, the running summary, the state, the exact "
+            "prompt, and what each turn did."
+        )
+        return
+    seed(_PANEL, page.panel)
+    st.segmented_control(
+        "Panel",
+        [*PANELS, ALL],
+        key=_PANEL,
+        required=True,
+        format_func=lambda name: _title(name, scene),
+        label_visibility="collapsed",
+        on_change=_turn_to,
+    )
+    if page.panel != ALL:
+        _panel(page.panel)
+        return
+    for name in PANELS:
+        with st.container(border=True):
+            st.markdown(f"**{_title(name, scene)}**")
+            _panel(name)
+
+
+@st.fragment
+def _panel(name: str) -> None:
+    page = mine()
+    scene = _scene(page)
+    if scene is not None:
+        with problems.guarded(f"the panel {name}"):
+            PANELS[name](scene, _past(page))
+
+
+def _scene(page: PageState) -> Scene | None:
+    """Return the scene; while a turn runs, the one from before it."""
+    if page.live is not None and page.scene is not None:
+        return page.scene[1]
+    return scene_of(page)
+
+
+def _past(page: PageState) -> Past:
+    if page.chat is None:
+        raise ValueError("no chat is open")
+    if page.past is None or page.past.chat is not page.chat:
+        page.past = Past(page.chat)
+    return page.past
+
+
+def _label(which: str, scene: Scene) -> str:
+    return f"Turn {scene.turn}, as sent" if which == SENT else _LABELS[which]
+
+
+def _last_query(scene: Scene) -> str:
+    query = scene.trace.query if scene.trace is not None else ""
+    return f"recalled for: {query[:60]}" if query else "a question to recall for"
+
+
+def _title(name: str, scene: Scene) -> str:
+    if name == BUFFER:
+        return buffer_view(scene.messages, scene.assembly, turn=scene.turn, size=1).label
+    if name == RETRIEVED:
+        return retrieved_view(scene.assembly, threshold=scene.settings.threshold).label
+    if name == SUMMARY and scene.summary.version:
+        return f"Summary v{scene.summary.version}"
+    if name == STATE:
+        return f"State v{scene.state.version}"
+    return name
+
+
+def _show() -> None:
+    mine().showing = str(value_of(_SHOWING))
+    st.rerun(list(REDRAW))
+
+
+def _ask_about() -> None:
+    mine().probe = str(value_of(_PROBE) or "").strip()
+    st.rerun(list(REDRAW))
+
+
+def _turn_to() -> None:
+    mine().panel = str(value_of(_PANEL))

@@ -1,0 +1,193 @@
+"""The knobs in the sidebar: each change is kept and the panels are drawn anew, nothing else.
+
+A knob's value lives in the settings of the open session; its widget is seeded from there, so it
+survives a change of page and is always the value that the engine uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from memory_core.buffer import EXACT, LLAMA_INDEX
+from memory_core.errors import InvalidInput
+from memory_core.messages import Json
+from memory_core.settings import ALL_SESSIONS, BM25, DENSE, HYBRID, THIS_SESSION, MemorySettings
+from ui import resources, sessions
+from ui.state import mine, seed, value_of
+
+_PREFIX = "knob-"
+_STEP = 16  # tokens
+_LEAST_LIMIT = 64  # tokens, of the slider; a link may set less
+
+_SCOPES = {ALL_SESSIONS: "all my sessions", THIS_SESSION: "this session"}
+_METHODS = {HYBRID: "meaning and words", DENSE: "meaning (cosine)", BM25: "words (BM25)"}
+_RULES = {EXACT: "exact count", LLAMA_INDEX: "ChatMemoryBuffer's"}
+
+
+@st.fragment(key="knobs")
+def draw(*, redraw: Sequence[str], disabled: bool = False) -> None:
+    """Draw the knobs; a change reruns only them and the fragments of these keys."""
+    settings = mine().settings
+    args = (("knobs", *redraw),)
+    _slider(
+        "token_limit",
+        "Token limit",
+        (
+            min(_LEAST_LIMIT, settings.token_limit),
+            max(settings.context_window, settings.token_limit),
+        ),
+        settings.token_limit,
+        args,
+        step=_STEP if settings.token_limit % _STEP == 0 else 1,
+        help="For the whole prompt: system prompt, tools and memory.",
+        disabled=disabled,
+    )
+    _slider(
+        "top_k",
+        "top_k",
+        (0, max(20, settings.top_k)),
+        settings.top_k,
+        args,
+        help="How many memories may come back.",
+        disabled=disabled,
+    )
+    _slider(
+        "threshold",
+        "Score threshold",
+        (-1.0, 1.0),
+        settings.threshold,
+        args,
+        step=0.01,
+        help="A memory with a lower score stays out.",
+        disabled=disabled,
+    )
+    _shares(settings, args, disabled=disabled)
+    _slider(
+        "summary_every",
+        "Summarise every",
+        (1, max(40, settings.summary_every)),
+        settings.summary_every,
+        args,
+        help="So many messages must have left the buffer before a summary round starts.",
+        disabled=disabled or not settings.summarise,
+        format="%d messages",
+    )
+    more = st.expander("More settings", key="more-settings", on_change="rerun")
+    if more.open:
+        with more:
+            _more(settings, args, disabled=disabled)
+
+
+def _more(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: bool) -> None:
+    for name, label in (
+        ("recall", "Recall from long-term memory"),
+        ("remember_turns", "Remember turns"),
+        ("summarise", "Summarise"),
+        ("tools", "Tools"),
+    ):
+        seed(_PREFIX + name, getattr(settings, name))
+        st.toggle(
+            label, key=_PREFIX + name, on_change=_changed, args=(name, *args), disabled=disabled
+        )
+    for name, label, choices in (
+        ("scope", "Recall from", _SCOPES),
+        ("recall_method", "Recall by", _METHODS),
+        ("window_rule", "Window counted by", _RULES),
+    ):
+        seed(_PREFIX + name, getattr(settings, name))
+        st.selectbox(
+            label,
+            list(choices),
+            key=_PREFIX + name,
+            format_func=choices.__getitem__,
+            on_change=_changed,
+            args=(name, *args),
+            disabled=disabled,
+        )
+    for name, label in (
+        ("context_window", "Context window, tokens"),
+        ("reply_reserve", "Kept for the reply, tokens"),
+        ("summary_tokens", "Summary at most, tokens"),
+        ("near_misses", "Near misses shown"),
+        ("image_tokens", "Tokens a picture"),
+    ):
+        seed(_PREFIX + name, getattr(settings, name))
+        st.number_input(
+            label,
+            min_value=0,
+            step=1,
+            key=_PREFIX + name,
+            on_change=_changed,
+            args=(name, *args),
+            disabled=disabled,
+        )
+    seed(_PREFIX + "system_prompt", settings.system_prompt)
+    st.text_area(
+        "System prompt",
+        key=_PREFIX + "system_prompt",
+        on_change=_changed,
+        args=("system_prompt", *args),
+        disabled=disabled,
+    )
+
+
+def _slider(
+    name: str,
+    label: str,
+    span: tuple[float, float],
+    value: float,
+    args: tuple[Sequence[str]],
+    **more: Json,
+) -> None:
+    seed(_PREFIX + name, value)
+    st.slider(label, *span, key=_PREFIX + name, on_change=_changed, args=(name, *args), **more)
+
+
+def _shares(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: bool) -> None:
+    """Draw the three shares as one slider with two handles, in per cent."""
+    shares = settings.shares
+    first = round(shares.buffer * 100)
+    second = min(100, first + round(shares.retrieved * 100))
+    seed(_PREFIX + "shares", (first, second))
+    st.slider(
+        f"Shares: buffer {first} · retrieved {second - first} · state {100 - second} %",
+        0,
+        100,
+        step=5 if first % 5 == 0 and second % 5 == 0 else 1,
+        key=_PREFIX + "shares",
+        on_change=_shares_changed,
+        args=args,
+        help="How memory's tokens are split. What a layer leaves unused flows to the buffer.",
+        disabled=disabled,
+    )
+
+
+def _changed(name: str, redraw: Sequence[str]) -> None:
+    value = value_of(_PREFIX + name)
+    if isinstance(getattr(MemorySettings, name), float):
+        value = float(value)
+    _apply(redraw, **{name: value})
+
+
+def _shares_changed(redraw: Sequence[str]) -> None:
+    first, second = value_of(_PREFIX + "shares")
+    _apply(
+        redraw,
+        share_buffer=first / 100,
+        share_retrieved=(second - first) / 100,
+        share_state=(100 - second) / 100,
+    )
+
+
+def _apply(redraw: Sequence[str], **changes: Json) -> None:
+    page, engine = mine(), resources.engine()
+    try:
+        settings = page.settings.with_(**changes)
+    except InvalidInput as exc:
+        page.notice = str(exc)
+        return
+    if engine is not None:
+        sessions.use_settings(page, engine, settings)
+    st.rerun(list(redraw))

@@ -1,0 +1,67 @@
+"""Long-term memory: what was searched for, the hits, and the near misses with their gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ui.charts import CONFIG, retrieved_figure
+from ui.panels.tables import chosen, table_height
+from ui.scene import Scene
+from ui.view_models.retrieved import HitRow, retrieved_view
+from ui.view_models.text import excerpt
+
+_RAW = "retrieved-raw"
+
+
+def draw(scene: Scene) -> None:
+    """Draw the searched text, the score chart and one row a candidate."""
+    view = retrieved_view(scene.assembly, threshold=scene.settings.threshold)
+    if view.skipped or not (view.hits or view.near):
+        st.caption(view.skipped or "Nothing was found.")
+        st.caption(
+            "Each turn is remembered here. A question then brings back the memories nearest to "
+            "it; what almost came back stands below with the gate that stopped it."
+        )
+        return
+    st.caption(f"searched for · {view.about}")
+    st.code(view.query, language=None, wrap_lines=True)
+    st.plotly_chart(retrieved_figure(view), key="chart-retrieved", config=CONFIG, alt=view.alt)
+    picked = _table((*view.hits, *view.near), view.metric)
+    if picked is not None:
+        st.caption(f"{picked.label} · {picked.signals or 'no signals'} · {picked.reason or 'in'}")
+        st.code(picked.text, language=None, wrap_lines=True)
+    for warning in view.warnings:
+        st.warning(warning)
+
+
+def _table(rows: Sequence[HitRow], metric: str) -> HitRow | None:
+    raw = st.toggle("Raw distances", key=_RAW, help="The index's own number and its metric.")
+    columns = ["rank", "turn", "score", "gate", "text", "tokens", "signals"]
+    if raw:
+        columns[3:3] = ["cosine", f"{metric} distance"]
+    event = st.dataframe(
+        [
+            {
+                "rank": row.rank,
+                "turn": row.turn,
+                "score": round(row.score, 3),
+                "cosine": round(row.similarity, 3),
+                f"{metric} distance": round(row.distance, 4),
+                "gate": f"{row.gate}: {row.reason}" if row.gate else "✓ in",
+                "text": excerpt(row.text, 90),
+                "tokens": row.tokens,
+                "signals": row.signals,
+            }
+            for row in rows
+        ],
+        key="retrieved-rows",
+        hide_index=True,
+        height=table_height(len(rows)),
+        column_order=columns,
+        on_select="rerun",
+        selection_mode="single-row",
+        alt="Memories found, hits first, then near misses",
+    )
+    return chosen(event, rows)

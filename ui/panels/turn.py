@@ -1,0 +1,75 @@
+"""One turn as it happened: events with times, writes, usage beside ours, degradations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ui.panels.tables import table_height
+from ui.scene import Scene
+from ui.view_models.turn import Event, TurnView, UsageRow, turn_view
+
+
+def draw(scene: Scene) -> None:
+    """Draw the last turn."""
+    if scene.trace is None:
+        st.caption(
+            "After the first turn: what ran and how long it took, what was written, and the "
+            "provider's token count beside our own."
+        )
+        return
+    view = turn_view(scene.trace)
+    st.caption(f"{view.headline} · {view.started}")
+    if view.error:
+        st.error(view.error.replace("$", "\\$"))
+    for sentence in view.degradations:
+        st.warning(sentence.replace("$", "\\$"))
+    _events(view.events)
+    _usage(view.usage)
+    lines = [*view.writes, _spent(view)]
+    st.code("\n".join(filter(None, lines)), language=None, wrap_lines=True)
+
+
+def _events(events: Sequence[Event]) -> None:
+    if not events:
+        return
+    longest = max(event.milliseconds for event in events)
+    st.dataframe(
+        [
+            {
+                "at ms": round(event.at, 1),
+                "took ms": round(event.milliseconds, 1),
+                "": ("✗ " if event.failed else "") + event.kind,
+                "what": event.what,
+            }
+            for event in events
+        ],
+        key="turn-events",
+        hide_index=True,
+        height=table_height(len(events)),
+        column_config={
+            "took ms": st.column_config.ProgressColumn(
+                "took ms", format="%.1f", min_value=0.0, max_value=max(longest, 1.0)
+            )
+        },
+        alt="What happened in the turn, in order",
+    )
+
+
+def _usage(rows: Sequence[UsageRow]) -> None:
+    known = [row for row in rows if row.theirs_prompt is not None]
+    if not known:
+        st.caption("The model reports no usage of its own; the counts are ours.")
+        return
+    for row in known:
+        cost = f" · ${row.cost:.6f}" if row.cost is not None else ""
+        off = f" ({row.off:+.1%})" if row.off is not None else ""
+        st.text(
+            f"{row.purpose}: ours {row.ours_prompt:,} + {row.ours_reply:,}{off}, "
+            f"provider {row.theirs_prompt:,} + {row.theirs_reply:,}{cost}"
+        )
+
+
+def _spent(view: TurnView) -> str:
+    return "time: " + " · ".join(f"{name} {ms:,.1f} ms" for name, ms in view.spent)

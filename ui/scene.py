@@ -1,0 +1,120 @@
+"""What the panels look at: one prompt and everything around it, gathered once per change.
+
+Two prompts can be looked at: the one that was *sent* in the last turn, and the *next* one as the
+present settings would make it (planned anew, without a model call). Both are an Assembly, so
+every panel draws either in the same way. The what-if line compares the next prompt under the
+settings of the last turn with the next prompt under the settings of now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_core.errors import MemoryInspectorError
+from memory_core.messages import StoredMessage
+from memory_core.prompt import Assembly
+from memory_core.settings import MemorySettings, settings_from_json
+from memory_core.state import AgentState
+from memory_core.summary import NO_SUMMARY, Summary
+from memory_core.trace import TurnTrace
+from ui.state import NEXT, SENT, PageState
+from ui.view_models.whatif import WhatIf, what_if
+
+if TYPE_CHECKING:
+    from memory_core.engine import Chat
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One prompt and its surroundings; ``trace`` is the last turn's, ``None`` before the first.
+
+    ``sent`` tells whether ``assembly`` was sent or is a plan. ``messages`` are the active ones,
+    oldest first.
+    """
+
+    sent: bool
+    turn: int
+    assembly: Assembly
+    settings: MemorySettings
+    messages: Sequence[StoredMessage]
+    state: AgentState
+    summary: Summary
+    trace: TurnTrace | None
+    what_if: WhatIf | None
+
+    @property
+    def stored(self) -> Mapping[str, StoredMessage]:
+        """The messages by id."""
+        return {m.id: m for m in self.messages}
+
+
+def scene_of(page: PageState) -> Scene | None:
+    """Return what the panels look at now, ``None`` while no chat is open."""
+    chat = page.chat
+    if chat is None:
+        return None
+    key = (
+        chat.key,
+        chat.turns,
+        len(chat.messages),
+        chat.state.version,
+        page.settings,
+        page.showing,
+        page.probe,
+    )
+    if page.scene is None or page.scene[0] != key:
+        page.scene = (key, _gather(page, chat))
+    return page.scene[1]
+
+
+def _gather(page: PageState, chat: Chat) -> Scene:
+    trace = last_trace(chat)
+    sent = trace.assembly if trace is not None else None
+    looking_back = page.showing == SENT and sent is not None
+    if looking_back and sent is not None and trace is not None:
+        assembly, settings, what = sent, settings_of(trace, page.settings), None
+    else:
+        settings = page.settings
+        assembly = chat.preview(settings, page.probe)
+        what = _compare(page, chat, trace, assembly)
+    return Scene(
+        sent=looking_back,
+        turn=chat.turns,
+        assembly=assembly,
+        settings=settings,
+        messages=tuple(chat.messages),
+        state=chat.state,
+        summary=chat.summary or NO_SUMMARY,
+        trace=trace,
+        what_if=what,
+    )
+
+
+def _compare(
+    page: PageState, chat: Chat, trace: TurnTrace | None, after: Assembly
+) -> WhatIf | None:
+    if trace is None:
+        return None
+    before = settings_of(trace, page.settings)
+    if before == page.settings:
+        return None
+    stored = {m.id: m for m in chat.messages}
+    return what_if(chat.preview(before, page.probe), after, stored)
+
+
+def last_trace(chat: Chat) -> TurnTrace | None:
+    """Return the trace of the last turn, ``None`` before the first."""
+    return chat.trace(chat.turns) if chat.turns else None
+
+
+def settings_of(trace: TurnTrace, otherwise: MemorySettings) -> MemorySettings:
+    """Return the settings a turn was made with (``otherwise`` where they cannot be read)."""
+    try:
+        return settings_from_json(trace.settings)
+    except MemoryInspectorError:
+        return otherwise
+
+
+__all__ = ["NEXT", "SENT", "Scene", "last_trace", "scene_of", "settings_of"]

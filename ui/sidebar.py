@@ -1,0 +1,125 @@
+"""The sidebar below the page links: sessions, the model, the knobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from memory_core.errors import MemoryInspectorError
+from memory_core.models.catalogue import LOCAL, OFFLINE, OPENAI
+from ui import dialogs, knobs, resources, sessions
+from ui.inspector import REDRAW
+from ui.state import PageState, mine, seed, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memory_core.engine import Engine
+    from memory_core.stores.protocols import SessionInfo
+
+_SESSION, _MENU = "session", "session-menu"
+_RENAME, _COPY, _LINK, _CODE, _DELETE = (
+    "Rename",
+    "Duplicate",
+    "Share settings as a link",
+    "Copy settings as code",
+    "Delete",
+)
+
+
+def draw(page: PageState, engine: Engine | None) -> None:
+    """Draw everything; without an engine, what can be drawn without one."""
+    busy = engine is None or page.live is not None or page.player is not None
+    if engine is not None:
+        _sessions(page, engine, disabled=busy)
+    name = {OFFLINE: "offline reader", LOCAL: "local file"}.get(page.model.kind, page.model.model)
+    st.button(
+        f"Model: {name}",
+        key="model-open",
+        icon=":material/smart_toy:" if page.model.kind != OPENAI else ":material/cloud:",
+        width="stretch",
+        disabled=busy,
+        on_click=dialogs.open_model,
+    )
+    knobs.draw(redraw=REDRAW, disabled=busy)
+
+
+def _sessions(page: PageState, engine: Engine, *, disabled: bool) -> None:
+    listed = {info.key.session: info for info in engine.sessions(page.user) if not info.archived}
+    if page.info is not None:
+        listed.setdefault(page.info.key.session, page.info)
+        seed(_SESSION, page.info.key.session)
+    st.selectbox(
+        "Session",
+        list(listed),
+        key=_SESSION,
+        format_func=lambda id_: _title(listed.get(id_)),
+        disabled=disabled,
+        on_change=_switch,
+    )
+    with st.container(horizontal=True):
+        st.button(
+            "New chat", key="session-new", icon=":material/add:", disabled=disabled, on_click=_new
+        )
+        st.menu_button(
+            "More",
+            [_RENAME, _COPY, _LINK, _CODE, _DELETE],
+            key=_MENU,
+            disabled=disabled,
+            on_click=_chosen,
+        )
+    if page.deleted is not None:
+        st.button(
+            f"Undo: bring back “{_title(page.deleted)}”",
+            key="session-undo",
+            icon=":material/undo:",
+            type="primary",
+            on_click=_acting(sessions.undelete),
+        )
+
+
+def _title(info: SessionInfo | None) -> str:
+    if info is None:
+        return "?"
+    return f"{info.title} · {info.turns}" if info.turns else info.title
+
+
+def _switch() -> None:
+    page, wanted = mine(), str(value_of(_SESSION))
+    engine = resources.engine()
+    if engine is None:
+        return
+    found = next((i for i in engine.sessions(page.user) if i.key.session == wanted), None)
+    if found is not None:
+        _acting(lambda page, engine: sessions.open_session(page, engine, found))()
+
+
+def _new() -> None:
+    _acting(sessions.open_new)()
+
+
+def _chosen() -> None:
+    choice = value_of(_MENU)
+    if choice == _COPY:
+        _acting(sessions.duplicate)()
+    elif choice == _DELETE:
+        _acting(sessions.delete)()
+    elif choice in (_RENAME, _LINK, _CODE):
+        mine().dialog = {_RENAME: "rename", _LINK: "link", _CODE: "code"}[str(choice)]
+
+
+def _acting(action: Callable[[PageState, Engine], None]) -> Callable[[], None]:
+    """Return a callback that does something with the engine; an error is kept for the page."""
+
+    def act() -> None:
+        page, engine = mine(), resources.engine()
+        if engine is None:
+            return
+        page.deleted = page.deleted if action is sessions.undelete else None
+        try:
+            action(page, engine)
+        except MemoryInspectorError as exc:
+            page.notice = f"{exc} {exc.next_step}".strip()
+
+    return act

@@ -1,0 +1,90 @@
+"""The one state object of a visitor; the only file that names ``st.session_state``.
+
+Everything that must outlive a rerun or a change of page is a field of :class:`PageState`.
+Widgets are keyed; a widget that is not drawn loses its value, so a knob's value lives here and
+is put back under the widget's key before it is drawn (:func:`seed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from memory_core.models.catalogue import ModelChoice
+from memory_core.settings import MemorySettings
+
+if TYPE_CHECKING:
+    from memory_core.engine import Chat
+    from memory_core.errors import MemoryInspectorError
+    from memory_core.stores.protocols import SessionInfo
+    from ui.live import LiveTurn
+    from ui.past import Past
+    from ui.player import Player
+    from ui.scene import Scene
+
+_KEY = "memory_inspector"
+
+NEXT, SENT = "next", "sent"  # which prompt the panels show
+
+
+@dataclass
+class PageState:
+    """What one visitor has open.
+
+    ``settings`` and ``model`` are those of the open session; ``baseline`` are the settings
+    that changes are compared with (those of the last turn). ``outbox`` is text that was sent
+    before the engine was ready. ``api_key`` lives here and nowhere else.
+    """
+
+    user: str
+    settings: MemorySettings = field(default_factory=MemorySettings)
+    model: ModelChoice = field(default_factory=ModelChoice)
+    model_ready: bool = True
+    api_key: str = field(default="", repr=False)
+    info: SessionInfo | None = None
+    chat: Chat | None = None
+    live: LiveTurn | None = None
+    player: Player | None = None
+    outbox: str = ""
+    error: MemoryInspectorError | None = None
+    notice: str = ""
+    deleted: SessionInfo | None = None
+    showing: str = NEXT
+    probe: str = ""
+    chat_end: int | None = None
+    opened: frozenset[str] = frozenset()
+    editing: bool = False
+    panel: str = "Buffer"
+    dialog: str = ""
+    dialog_error: MemoryInspectorError | None = None
+    state_base: int = 0
+    scene: tuple[object, Scene] | None = None
+    past: Past | None = None
+    link_read: bool = False
+
+
+def mine() -> PageState:
+    """Return this visitor's state, made at the first call."""
+    if _KEY not in st.session_state:
+        from ui.visitor import who
+
+        st.session_state[_KEY] = PageState(user=who())
+    state: PageState = st.session_state[_KEY]
+    return state
+
+
+def seed(key: str, value: Any) -> None:
+    """Put a value under a widget's key before the widget is drawn.
+
+    A value that is there already is left alone: writing it again would send it to the browser
+    and could undo what a person is dragging.
+    """
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+
+
+def value_of(key: str, default: Any = None) -> Any:
+    """Return the present value of a keyed widget."""
+    return st.session_state.get(key, default)

@@ -1,0 +1,111 @@
+"""What long-term memory was searched for, what it returned, and what a gate stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory_core.prompt import Assembly, Hit, Omission, Recall
+
+
+@dataclass(frozen=True)
+class HitRow:
+    """One candidate: ``gate`` is empty for a hit that went in, else what stopped it."""
+
+    id: str
+    text: str
+    score: float
+    similarity: float
+    distance: float
+    rank: int
+    tokens: int
+    turn: int | None
+    kind: str
+    signals: str
+    gate: str = ""
+    reason: str = ""
+
+    @property
+    def label(self) -> str:
+        """A short name for the score axis; unique within one search."""
+        where = f"turn {self.turn}" if self.turn else self.kind
+        return f"{self.rank}. {where}"
+
+
+@dataclass(frozen=True)
+class RetrievedView:
+    """One search. ``skipped`` says why none was made; ``warnings`` what to distrust."""
+
+    query: str
+    hits: tuple[HitRow, ...]
+    near: tuple[HitRow, ...]
+    threshold: float
+    metric: str
+    searched: int
+    about: str
+    skipped: str
+    warnings: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """A few characters for the panel's tab."""
+        return f"Retrieved {len(self.hits)}·{len(self.near)} near"
+
+    @property
+    def alt(self) -> str:
+        """The score chart in words."""
+        hits = ", ".join(f"{r.label} {r.score:.2f}" for r in self.hits) or "none"
+        near = ", ".join(f"{r.label} {r.score:.2f} ({r.gate})" for r in self.near) or "none"
+        return f"Scores against threshold {self.threshold:.2f}. In: {hits}. Near misses: {near}."
+
+
+def retrieved_view(assembly: Assembly, *, threshold: float) -> RetrievedView:
+    """Return the search behind a prompt."""
+    recall = assembly.recall
+    if recall is None:
+        return RetrievedView("", (), (), threshold, "", 0, "", "Recall is off.", ())
+    scope = {"session": "this session", "user": "all sessions"}.get(recall.scope, recall.scope)
+    about = f"{recall.searched:,} memories searched in {recall.milliseconds:.0f} ms"
+    if scope:
+        about += f" · {scope}"
+    if recall.model:
+        about += f" · embedded by {recall.model}"
+    return RetrievedView(
+        query=recall.query,
+        hits=tuple(_row(hit, None) for hit in recall.hits),
+        near=tuple(_row(hit, omission) for hit, omission in recall.near),
+        threshold=threshold,
+        metric=recall.metric,
+        searched=recall.searched,
+        about=about,
+        skipped=recall.skipped,
+        warnings=_warnings(recall),
+    )
+
+
+def _row(hit: Hit, omission: Omission | None) -> HitRow:
+    return HitRow(
+        id=hit.id,
+        text=hit.text,
+        score=hit.score,
+        similarity=hit.similarity,
+        distance=hit.distance,
+        rank=hit.rank,
+        tokens=hit.tokens,
+        turn=hit.turn,
+        kind=hit.kind,
+        signals=" + ".join(f"{name} {value:.2f}" for name, value in hit.signals.items()),
+        gate=omission.gate.value if omission else "",
+        reason=omission.reason if omission else "",
+    )
+
+
+def _warnings(recall: Recall) -> tuple[str, ...]:
+    if not recall.disagreement:
+        return ()
+    ids = ", ".join(recall.disagreement[:3])
+    return (
+        (
+            f"The fast index missed {len(recall.disagreement)} of the nearest memories "
+            f"that an exact search finds ({ids})."
+        ),
+    )
