@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.tools import FunctionTool
 
@@ -166,6 +167,13 @@ class Chat:
     def stream(self, text: str) -> Iterator[Event]:
         """Run a turn with this user message and yield what happens."""
         return iterate(run_turn(self.memory, self._llm, self._tools, text))
+
+    def play(self, text: str, answer: str) -> TurnTrace:
+        """Take in a turn whose answer is known: all of memory works, no model answers."""
+        self.memory.put(ChatMessage(role="user", content=text))
+        self.memory.get(input=text)
+        self.memory.put(ChatMessage(role="assistant", content=answer))
+        return self.trace(self.turns)
 
     def regenerate(self) -> Iterator[Event]:
         """Answer the last user message again; the new turn supersedes the last one."""
