@@ -49,6 +49,7 @@ class Gate(StrEnum):
     OTHER_SESSION = "other session"
     EXPIRED = "expired"
     SUPERSEDED = "superseded"
+    RULE = "the strategy's own rule"
     NOT_EXPLAINED = "not explained by the class"
 
 
