@@ -2,8 +2,7 @@
 
 :class:`Ledger` reads traces in order, once each, and can be extended by the next one. Extending
 costs the size of that turn's prompt and of what changed; nothing is done per message of the
-history. A summary covers the oldest active messages, so one number a column (the first row not
-covered) stands for all of them. :meth:`Ledger.view` expands only the cells asked for.
+history. :meth:`Ledger.view` expands only the cells asked for.
 
 Columns count from 0, one a trace; ``ledger.columns[c].turn`` is the turn's number. A column
 speaks of the *last* prompt of its turn: what the turn wrote afterwards (its answer, its
@@ -14,15 +13,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from memory_core.buffer import WindowPlan
 from memory_core.contents import Contents, searched, summary_id
 from memory_core.fate import FACT, IN_PROMPT, MEMORY, MESSAGE, STATE, SUMMARY, Fate, Track
 from memory_core.messages import Json
-from memory_core.prompt import Assembly, Gate
-from memory_core.state import Change, KeyFact
+from memory_core.notes import Column, Noted, Notes
+from memory_core.prompt import Assembly
+from memory_core.spans import Spans
+from memory_core.state import Change
 from memory_core.summary import NO_SUMMARY, Summary
 from memory_core.trace import MemoryWrite, TurnTrace
 
@@ -33,71 +32,27 @@ if TYPE_CHECKING:
 FACT_PATH = "key_facts."  # the state path of a key fact is this and its id
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What one turn says about everything at once.
-
-    ``group`` are the ids of the newest messages that did not fit. ``summary`` is the version
-    that held when the prompt was made and ``sent`` whether it stood in it; rows below ``edge``
-    were covered by it. ``rows`` are the messages that the turn stored.
-    """
-
-    turn: int
-    prompted: bool
-    window: WindowPlan | None
-    group: frozenset[str]
-    summary: Summary
-    edge: int
-    sent: bool
-    query: str
-    rows: range
-    changes: tuple[Change, ...]
-    written: tuple[MemoryWrite, ...]
-    made: Summary | None
-
-
-class Found(NamedTuple):
-    """One search that a memory turned up in; ``gate`` is ``None`` when it was used."""
-
-    column: int
-    rank: int
-    similarity: float
-    gate: Gate | None
-    reason: str
-
-
-class Noted(NamedTuple):
-    """Something that was done to a thing in a column: the word for it, before and after."""
-
-    column: int
-    action: str
-    before: Json = None
-    after: Json = None
-
-
 class Ledger:
     """What happened to every message, fact, summary, memory and state key of a session.
 
     ``seeded`` are the ids of messages that were there before the first turn, oldest first.
+    ``tracks`` hold the rows of each kind, ``notes`` what life stories are told from.
     """
 
     def __init__(self, seeded: Iterable[str] = ()) -> None:
         self.columns: list[Column] = []
         kept, dead = (Fate.LONG_TERM, Fate.UNSENT), Fate.SUPERSEDED
         self.tracks = {
-            MESSAGE: Track(*kept, dead, Fate.KEY_FACT, Fate.RETRIEVED, Fate.PROMPT),
+            MESSAGE: Track(*kept, dead, Fate.SUMMARY, Fate.KEY_FACT, Fate.RETRIEVED, Fate.PROMPT),
             FACT: Track(Fate.UNSENT, dead, Fate.KEY_FACT),
             SUMMARY: Track(Fate.UNSENT, dead, Fate.SUMMARY),
             MEMORY: Track(Fate.LONG_TERM, dead, Fate.RETRIEVED),
             STATE: Track(Fate.UNSENT, dead, Fate.PROMPT),
         }
-        self.found: dict[str, list[Found]] = {}
-        self.noted: dict[tuple[str, str], list[Noted]] = {}
-        self.told: dict[str, KeyFact] = {}
-        self.made_from: dict[str, tuple[str, ...]] = {}
-        self.summaries: dict[str, Summary] = {}
+        self.notes = Notes()
         self._active: list[int] = []
-        self._chain: list[tuple[str, int]] = []  # (id, edge) of the versions that led here
+        self._chain: list[tuple[str, int]] = []  # versions that led here, messages they cover
+        self._sent = Spans()
         self._state: dict[str, Json] = {}
         self._holders: dict[tuple[Fate, str], set[str]] = {}
         for item in seeded:
@@ -119,7 +74,7 @@ class Ledger:
     @property
     def summary(self) -> Summary:
         """The newest summary that holds."""
-        return self.summaries[self._chain[-1][0]] if self._chain else NO_SUMMARY
+        return self.notes.summaries[self._chain[-1][0]] if self._chain else NO_SUMMARY
 
     def column_of(self, turn: int) -> int:
         """Return the column of a turn; raise :class:`KeyError` when no trace of it was read."""
@@ -132,7 +87,7 @@ class Ledger:
         """Take in the next turn."""
         if self.columns and trace.number <= self.columns[-1].turn:
             raise ValueError(f"turn {trace.number} comes after turn {self.columns[-1].turn}")
-        self.told |= {fact.id: fact for fact in trace.facts}
+        self.notes.learn(trace.facts)
         at = len(self.columns)
         if trace.supersedes:
             self._undo(trace.supersedes, at)
@@ -156,7 +111,6 @@ class Ledger:
                 window=trace.assembly.window if trace.assembly is not None else None,
                 group=held.group,
                 summary=self.summary,
-                edge=self._chain[-1][1] if self._chain else 0,
                 sent=held.holds(self.summary),
                 query=trace.query,
                 rows=rows,
@@ -187,17 +141,17 @@ class Ledger:
             return out
         about = self.columns[columns.start : columns.stop]
         track.paint(out, rows, columns, (Fate.LONG_TERM, Fate.UNSENT))
-        covered = np.zeros(out.shape, dtype=bool)
-        if kind == MESSAGE:
-            edges = np.asarray([column.edge for column in about])
-            covered = np.arange(rows.start, rows.stop)[:, None] < edges[None, :]
-            out[covered] = Fate.UNSENT
+        covered = np.zeros(out.shape, dtype=np.uint8)
+        if kind == MESSAGE:  # here the layer says what a summary covers, wherever that stood
+            track.paint(covered, rows, columns, (Fate.SUMMARY,))
+        out[covered > 0] = Fate.UNSENT
         silent = np.asarray([not column.prompted for column in about])[None, :]
         out[silent & (out != Fate.NOT_YET) & (out != Fate.SAID)] = Fate.NO_PROMPT
         track.paint(out, rows, columns, (Fate.SUPERSEDED,))
         sent = np.asarray([column.sent for column in about])[None, :]
-        out[covered & sent & (out != Fate.SUPERSEDED)] = Fate.SUMMARY
-        track.paint(out, rows, columns, [f for f in track.layers if f in IN_PROMPT])
+        out[(covered > 0) & sent & (out != Fate.SUPERSEDED)] = Fate.SUMMARY
+        stood = [f for f in track.layers if f in IN_PROMPT and (f, kind) != (Fate.SUMMARY, MESSAGE)]
+        track.paint(out, rows, columns, stood)
         return out
 
     def fate(self, kind: str, item: str, turn: int) -> Fate:
@@ -207,6 +161,26 @@ class Ledger:
             return Fate.NOT_YET
         cell = self.view(kind, range(row, row + 1), range(column, column + 1))
         return Fate(int(cell[0, 0]))
+
+    def prompts(self, kind: str, item: str) -> list[tuple[int, int]]:
+        """Return the first and last column of each run in which a prompt held something of it."""
+        track, end = self.tracks[kind], len(self.columns)
+        row = track.row(item)
+        if row is None:
+            return []
+        covers = kind == MESSAGE
+        layers = {f: s for f, s in track.layers.items() if f in IN_PROMPT}
+        covered = list(layers.pop(Fate.SUMMARY).runs(row, end)) if covers else []
+        runs = [run for spans in layers.values() for run in spans.runs(row, end)]
+        for first, last in self._sent.runs(0, end) if covered else ():
+            runs += [(max(a, first), min(b, last)) for a, b in covered if a <= last and first <= b]
+        merged: list[tuple[int, int]] = []
+        for first, last in sorted(runs):
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+            else:
+                merged.append((first, last))
+        return merged
 
     def _add_messages(self, shown: Sequence[str], appended: Sequence[str], at: int) -> range:
         """Add rows for messages shown for the first time; return those the turn stored."""
@@ -224,13 +198,13 @@ class Ledger:
         for item in held.facts:
             if self.tracks[FACT].row(item) is None:
                 self._change(Change(FACT_PATH + item, None, ""), "seen", at, at)
-        told = [self.told[item].message_id for item in held.facts if item in self.told]
-        again = [m for item in held.memories for m in self.made_from.get(item, ())]
+        told = self.notes.told
+        again = [m for item in held.memories for m in self.notes.made_from.get(item, ())]
         summary = [self._chain[-1][0]] if self._chain and held.holds(self.summary) else []
         for kind, fate, items in (
             (MESSAGE, Fate.PROMPT, held.messages),
             (MESSAGE, Fate.RETRIEVED, (*held.carried, *again)),
-            (MESSAGE, Fate.KEY_FACT, told),
+            (MESSAGE, Fate.KEY_FACT, [told[f].message_id for f in held.facts if f in told]),
             (MEMORY, Fate.RETRIEVED, held.memories),
             (FACT, Fate.KEY_FACT, held.facts),
             (SUMMARY, Fate.SUMMARY, summary),
@@ -239,17 +213,16 @@ class Ledger:
             track = self.tracks[kind]
             rows = (track.row(item) for item in items)
             track.layers[fate].mark((row for row in rows if row is not None), at)
+        self._sent.mark({0} if summary else (), at)
 
     def _search(self, assembly: Assembly | None, at: int) -> None:
-        """Note every memory that this turn's search turned up, and what became of it."""
+        """Add rows for memories that this turn's search turned up for the first time."""
         track = self.tracks[MEMORY]
-        for hit, out in searched(assembly):
+        for hit, _ in searched(assembly):
             if track.row(hit.id) is None:
                 track.layers[Fate.LONG_TERM].start(track.add(hit.id, at, hit.text), at)
                 self._keep(Fate.LONG_TERM, hit.id, hit.message_ids, at)
-            gate, reason = (out.gate, out.reason) if out is not None else (None, "")
-            found = Found(at, hit.rank, hit.similarity, gate, reason)
-            self.found.setdefault(hit.id, []).append(found)
+        self.notes.search(assembly, at)
 
     def _adopt(self, summary: Summary, since: int) -> None:
         track, item = self.tracks[SUMMARY], summary_id(summary.version)
@@ -261,8 +234,17 @@ class Ledger:
             old = track.add(self._chain[-1][0], since)
             track.layers[Fate.SUPERSEDED].start(old, since)
         covers = min(summary.covers, len(self._active))
-        self.summaries[item] = summary
-        self._chain.append((item, self._active[covers - 1] + 1 if covers else 0))
+        self._cover(covers, since)
+        self.notes.summarised(item, summary, since)
+        self._chain.append((item, covers))
+
+    def _cover(self, covers: int, since: int) -> None:
+        """Let the oldest ``covers`` active messages be what the summary stands for."""
+        covered, layer = self._chain[-1][1] if self._chain else 0, self.tracks[MESSAGE].layers
+        for row in self._active[covered:covers]:
+            layer[Fate.SUMMARY].start(row, since)
+        for row in self._active[covers:covered]:
+            layer[Fate.SUMMARY].stop(row, since)
 
     def _change(self, change: Change, action: str, at: int, since: int) -> None:
         """Apply one change of the state from the column ``since`` on."""
@@ -271,28 +253,30 @@ class Ledger:
         track, there = self.tracks[kind], change.after is not None
         row = track.add(item, at, str(change.after) if there else "")
         (track.layers[Fate.UNSENT].start if there else track.layers[Fate.UNSENT].stop)(row, since)
-        self.noted.setdefault((kind, item), []).append(
-            Noted(at, action, change.before, change.after)
-        )
+        self.notes.note(kind, item, Noted(at, action, change.before, change.after))
         if not is_fact and there:
             self._state[item] = change.after
         elif not is_fact:
             self._state.pop(item, None)
-        elif item in self.told:
-            self._keep(Fate.UNSENT, item, (self.told[item].message_id,), since, there=there)
+        elif item in self.notes.told:
+            told_by = (self.notes.told[item].message_id,)
+            self._keep(Fate.UNSENT, item, told_by, since, there=there)
 
     def _write(self, write: MemoryWrite, appended: Sequence[str], at: int) -> None:
         """Take in what the turn did to long-term memory; it counts from the next column on."""
+        messages = write.message_ids or appended
         if write.action in ("remembered", "duplicate"):
             track = self.tracks[MEMORY]
             track.layers[Fate.LONG_TERM].start(track.add(write.id, at, write.text), at + 1)
-            self._keep(Fate.LONG_TERM, write.id, write.message_ids or appended, at + 1)
+            self._keep(Fate.LONG_TERM, write.id, messages, at + 1)
         elif write.action in ("forgotten", "corrected"):
             self._drop(write.id, at + 1, superseded=write.action == "corrected")
-        if write.id:
-            self.noted.setdefault((MEMORY, write.id), []).append(
-                Noted(at, write.action, None, write.reason)
-            )
+        event = Noted(at, write.action, None, write.reason)
+        if write.action in ("skipped", "waiting"):
+            for message in messages:
+                self.notes.note(MESSAGE, message, event)
+        else:
+            self.notes.note(MEMORY, write.id, event)
 
     def _drop(self, memory: str, since: int, *, superseded: bool) -> None:
         track = self.tracks[MEMORY]
@@ -300,15 +284,15 @@ class Ledger:
         track.layers[Fate.LONG_TERM].stop(row, since)
         if superseded:
             track.layers[Fate.SUPERSEDED].start(row, since)
-        self._keep(Fate.LONG_TERM, memory, self.made_from.get(memory, ()), since, there=False)
+        made_from = self.notes.made_from.get(memory, ())
+        self._keep(Fate.LONG_TERM, memory, made_from, since, there=False)
 
     def _keep(
         self, fate: Fate, holder: str, messages: Sequence[str], since: int, *, there: bool = True
     ) -> None:
         """Note that a memory or fact holds these messages, or that it no longer does."""
         if fate is Fate.LONG_TERM and there:
-            known = self.made_from.get(holder, ())
-            self.made_from[holder] = (*known, *(m for m in messages if m not in known))
+            self.notes.relate(holder, messages)
         track = self.tracks[MESSAGE]
         for message in messages:
             holders = self._holders.setdefault((fate, message), set())
@@ -331,6 +315,7 @@ class Ledger:
             if write.action == "remembered":
                 self._drop(write.id, at, superseded=True)
         if column.made is not None and self.summary is column.made:
+            self._cover(self._chain[-2][1] if len(self._chain) > 1 else 0, at)
             item, _ = self._chain.pop()
             track = self.tracks[SUMMARY]
             track.layers[Fate.SUPERSEDED].start(track.add(item, at), at)
