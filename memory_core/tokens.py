@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
@@ -30,6 +31,10 @@ PER_NAME = 1
 PRIMING = 3
 CACHED_TEXTS = 50_000
 _CACHE_UP_TO = 20_000  # characters; longer texts are rare and would fill memory
+_LONGEST_WORD = 100  # characters
+# No token of the encodings in use runs across a single space between two other characters, so
+# text is counted word by word and a word is encoded only once. A property test holds this.
+_WORDS = re.compile(r"(?<=\S)(?= \S)")
 
 # Model families whose encoding is cl100k_base; everything newer from OpenAI is o200k_base.
 _CL100K_FAMILIES = ("gpt-4-", "gpt-3.5", "text-embedding-", "gpt-35")
@@ -66,6 +71,7 @@ class TokenCounter:
         self.image_tokens = image_tokens
         self.encoded = 0
         self._cache: dict[str, int] = {}
+        self._words: dict[str, int] = {}
 
     @property
     def id(self) -> str:
@@ -77,14 +83,19 @@ class TokenCounter:
         if not text:
             return 0
         known = self._cache.get(text)
-        if known is not None:
-            return known
-        count = len(self.encode(text))
-        if len(text) <= _CACHE_UP_TO:
-            if len(self._cache) >= CACHED_TEXTS:
-                self._cache.clear()
-            self._cache[text] = count
-        return count
+        if known is None:
+            known = sum(map(self._word, _WORDS.split(text)))
+            if len(text) <= _CACHE_UP_TO:
+                _keep(self._cache, text, known)
+        return known
+
+    def _word(self, word: str) -> int:
+        known = self._words.get(word)
+        if known is None:
+            known = len(self.encode(word))
+            if len(word) <= _LONGEST_WORD:
+                _keep(self._words, word, known)
+        return known
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, control-token look-alikes as text."""
@@ -124,3 +135,9 @@ class TokenCounter:
         _, offsets = encoding.decode_with_offsets(tokens)
         cuts = [bisect_left(offsets, end) for end in ends[:-1]] + [len(tokens)]
         return [cut - before for cut, before in zip(cuts, [0, *cuts[:-1]], strict=True)]
+
+
+def _keep(cache: dict[str, int], text: str, count: int) -> None:
+    if len(cache) >= CACHED_TEXTS:
+        cache.clear()
+    cache[text] = count

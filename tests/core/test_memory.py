@@ -17,7 +17,7 @@ from sqlalchemy import event
 from memory_core.engine import Engine
 from memory_core.errors import ModelRateLimited, PromptTooLarge
 from memory_core.memory import LayeredMemory
-from memory_core.models.offline import OfflineLLM
+from memory_core.models.offline.llm import OfflineLLM
 from memory_core.prompt import Source
 from memory_core.recording import RecordingLLM
 from memory_core.session import Session
@@ -119,7 +119,7 @@ def test_one_transaction_a_turn(engine: Engine) -> None:
     """Messages, trace, state, summary and records of a turn are one commit."""
     memory = memory_of(engine, MemorySettings(recall=False))
     commits: list[int] = []
-    event.listen(engine.store._engine, "commit", lambda _: commits.append(1))
+    event.listen(engine.store.engine, "commit", lambda _: commits.append(1))
     memory._session.longterm = None
     for turn in range(5):
         memory.put(user(TEXT.format(turn)))
@@ -163,8 +163,8 @@ def test_a_restart_changes_no_prompt(engine: Engine) -> None:
 
 def test_a_failed_summary_loses_nothing(engine: Engine) -> None:
     """A summariser that fails changes nothing; the next turn folds the same messages."""
-    llm = ScriptedLLM([ModelRateLimited("rate limit"), "- Tram 1 is late", "The trams are late."])
-    knobs = MemorySettings(token_limit=160, summary_every=2, recall=False)
+    llm = ScriptedLLM(ModelRateLimited("rate limit"), "- Tram 1 is late", "The trams are late.")
+    knobs = MemorySettings(token_limit=120, summary_every=2, recall=False)
     memory = memory_of(engine, knobs, llm=llm)
     for turn in range(4):
         memory.put(user(TEXT.format(turn) * 2))

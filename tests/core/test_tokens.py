@@ -92,3 +92,16 @@ def test_encodings_of_models() -> None:
 def test_lone_surrogates_do_not_stop_counting() -> None:
     """Half an emoji is counted without an error."""
     assert TokenCounter().text("good morning \ud83d") > 0
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.text(max_size=60)
+    | st.text(alphabet="ab1 .,'/\n\t\u00a0\u2028\x1fé日😀<|>", max_size=40)
+    | st.text(alphabet=st.characters(categories=["Zs", "Cc", "Nd", "Po", "Lu"]), max_size=30),
+    st.sampled_from(["o200k_base", "cl100k_base"]),
+)
+def test_counting_by_words_is_exact(text: str, encoding: str) -> None:
+    """The count is that of the whole text encoded at once, in both encodings."""
+    whole = load_encoding(encoding).encode(text, disallowed_special=())
+    assert TokenCounter(encoding).text(text) == len(whole)
