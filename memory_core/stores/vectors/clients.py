@@ -149,6 +149,8 @@ def in_memory() -> ClientAPI:
 
 def server(address: SplitResult, timeout: float) -> ClientAPI:
     """Return a client of a Chroma server; it waits ``timeout`` seconds for each answer."""
+    # subtle: Chroma's own client would wait for ever, also while it is being made
+    httpx.get(f"{address.geturl()}/api/v2/heartbeat", timeout=timeout).raise_for_status()
     secure = address.scheme == "https"
     client = chromadb.HttpClient(
         host=address.hostname or "",
@@ -158,7 +160,7 @@ def server(address: SplitResult, timeout: float) -> ClientAPI:
     )
     session = getattr(client._server, "_session", None)  # type: ignore[attr-defined]  # noqa: SLF001
     if isinstance(session, httpx.Client):
-        session.timeout = httpx.Timeout(timeout)  # subtle: Chroma's own waits for ever
+        session.timeout = httpx.Timeout(timeout)
     return client
 
 
@@ -171,7 +173,7 @@ def address_of(url: str) -> SplitResult:
         raise InvalidInput(f"The Chroma URL {url!r:.80} cannot be read: {exc}.") from exc
     if not valid:
         raise InvalidInput(f"The Chroma URL must look like http://host:8000, not {url!r:.80}.")
-    return address._replace(netloc=address.netloc.rpartition("@")[2])
+    return SplitResult(address.scheme, address.netloc.rpartition("@")[2], "", "", "")
 
 
 def let_go(folder: Path) -> None:
