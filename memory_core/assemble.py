@@ -76,12 +76,39 @@ class _Writer:
         self.length += len(text)
 
 
-def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) -> Assembly:
-    """Return the prompt these layers give under these settings, fully explained."""
+@dataclass(frozen=True)
+class _Section:
+    source: Source
+    text: str
+    tokens: int
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PromptPlan:
+    """What goes into a prompt, before a word of it is written.
+
+    ``sections`` of state and summary are in, ``dropped`` did not fit; ``state_needs`` and
+    ``retrieved`` are tokens. Sweeps plan without writing: it is the larger part of the work.
+    """
+
+    rules: str
+    sections: tuple[_Section, ...]
+    dropped: tuple[Omission, ...]
+    state_needs: int
+    recall: Recall | None
+    retrieved: int
+    window: WindowPlan
+    allotment: Allotment
+
+
+def plan_prompt(layers: Layers, settings: MemorySettings, counter: TokenCounter) -> PromptPlan:
+    """Decide what goes into the prompt: which sections, which memories, which messages."""
     rules = _block(settings.system_prompt)
     in_system = counter.text(rules) + PER_MESSAGE
     fixed = in_system + layers.tool_tokens + layers.in_front + PRIMING
     sections, state_needs = _state_sections(layers, counter)
+    shares = settings.shares
 
     def allot(retrieved: int) -> Allotment:
         return allocate_budget(
@@ -89,25 +116,39 @@ def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) ->
             reserve=settings.reply_reserve,
             token_limit=settings.token_limit,
             fixed=fixed,
-            shares=settings.shares,
+            shares=shares,
             state_needs=state_needs,
             retrieved_needs=retrieved,
         )
 
-    share = allot(10**12).retrieved
-    kept, dropped = _fit(sections, allot(0).state)
+    most = allot(10**12)
+    kept, dropped = _fit(sections, most.state)
     state_used = sum(section.tokens for section in kept)
 
     def window(retrieved: int) -> WindowPlan:
         initial = fixed + state_used + retrieved
-        limit = max(0, min(settings.token_limit, settings.context_window - settings.reply_reserve))
-        return plan_window(layers.history, limit, initial=initial, rule=settings.window_rule)
+        return plan_window(layers.history, most.limit, initial=initial, rule=settings.window_rule)
 
-    recall, plan, used = _settle(layers, counter, share, window)
-    allotment = allot(used)
+    recall, plan, used = _settle(layers, counter, most.retrieved, window)
+    return PromptPlan(
+        rules=rules,
+        sections=tuple(kept),
+        dropped=tuple(dropped),
+        state_needs=state_needs,
+        recall=recall,
+        retrieved=used,
+        window=plan,
+        allotment=allot(used),
+    )
+
+
+def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) -> Assembly:
+    """Return the prompt these layers give under these settings, fully explained."""
+    planned = plan_prompt(layers, settings, counter)
+    recall, plan, used = planned.recall, planned.window, planned.retrieved
     needs = used if recall is None else used + _refused_by_budget(recall)
     notes = [
-        *collisions(allotment, state_needs=state_needs, retrieved_needs=needs),
+        *collisions(planned.allotment, state_needs=planned.state_needs, retrieved_needs=needs),
         *_summary_notes(layers, settings, plan),
     ]
     if plan.over_limit and plan.total > plan.start:
@@ -118,8 +159,8 @@ def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) ->
     notes += _unanswered_notes(plan)
 
     writer = _Writer(counter)
-    writer.add(rules, Source.SYSTEM)
-    for section in kept:
+    writer.add(planned.rules, Source.SYSTEM)
+    for section in planned.sections:
         writer.add(section.text, section.source, ids=section.ids)
     if recall is not None and recall.hits:
         _write_memories(writer, recall.hits)
@@ -144,9 +185,9 @@ def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) ->
         messages=(*first, *(stored.message for stored in kept_messages)),
         message_ids=(*("" for _ in first), *(stored.id for stored in kept_messages)),
         parts=tuple(parts),
-        omissions=(*dropped, *_left_out(layers, plan)),
+        omissions=(*planned.dropped, *_left_out(layers, plan)),
         window=plan,
-        allotment=allotment,
+        allotment=planned.allotment,
         recall=recall,
         notes=tuple(notes),
         counter=counter.id,
@@ -167,14 +208,6 @@ def memory_tokens(hit: Hit, counter: TokenCounter) -> int:
 
 
 MEMORIES_OPEN, MEMORIES_CLOSE = "<memories>\n", "</memories>\n\n"
-
-
-@dataclass(frozen=True)
-class _Section:
-    source: Source
-    text: str
-    tokens: int
-    ids: tuple[str, ...] = ()
 
 
 def _state_sections(layers: Layers, counter: TokenCounter) -> tuple[list[_Section], int]:
