@@ -15,7 +15,7 @@ from memory_core.models.offline.passages import NOTED, NOTHING, without_reasonin
 from memory_core.tokens import TokenCounter
 
 _SPEAKER = {"user": 1.0, "assistant": 0.45, "tool": 0.45}
-_ENDS = (".", "!", "?", "…", "。", "！", "？", '"', "”", "'", ")")
+_ENDS = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f", '"', "\u201d", "'", ")")
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ def summary(
         cost = counter.text(" " + sentence)
         if fact and cost <= left:
             chosen.append((place - len(facts), sentence))
-            known.add(_plain(fact))
+            known.add(words_of.plain(fact))
             left -= cost
     for candidate in sorted(_candidates(previous, said), key=lambda c: (-c.weight, c.place)):
-        plain = _plain(candidate.text)
+        plain = words_of.plain(candidate.text)
         if not plain or any(plain in k or k in plain for k in known):
             continue
         cost = counter.text(" " + candidate.text)
@@ -63,9 +63,9 @@ def merge(facts: Sequence[str], most: int) -> list[str]:
     """Return at most ``most`` facts, each once: the weightiest, in their order."""
     kept: list[str] = []
     for fact in facts:
-        plain = _plain(fact)
-        if plain and not any(plain in _plain(other) for other in kept):
-            kept = [other for other in kept if _plain(other) not in plain]
+        plain = words_of.plain(fact)
+        if plain and not any(plain in words_of.plain(other) for other in kept):
+            kept = [other for other in kept if words_of.plain(other) not in plain]
             kept.append(fact)
     best = sorted(range(len(kept)), key=lambda i: (-notice.weight(kept[i]), -i))[: max(most, 0)]
     return [kept[i] for i in sorted(best)]
@@ -75,8 +75,8 @@ def _candidates(previous: str, said: Sequence[tuple[str, str]]) -> list[_Candida
     out: list[_Candidate] = []
     for sentence in words_of.sentences(previous):
         out.append(_Candidate(_ended(sentence), 0.75 + notice.weight(sentence), len(out)))
-    for role, text in said:
-        text = without_reasoning(text)
+    for role, whole in said:
+        text = without_reasoning(whole)
         if role == "assistant" and text.startswith((NOTHING, NOTED)):
             continue
         for sentence in words_of.sentences(text):
@@ -92,8 +92,3 @@ def _candidates(previous: str, said: Sequence[tuple[str, str]]) -> list[_Candida
 def _ended(sentence: str) -> str:
     line = " ".join(sentence.split())
     return line if line.endswith(_ENDS) else f"{line}."
-
-
-def _plain(text: str) -> str:
-    """Return the words of a text, with a space on both sides so that ``in`` compares words."""
-    return f" {' '.join(words_of.words(text))} " if words_of.words(text) else ""

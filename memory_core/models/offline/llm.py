@@ -13,9 +13,9 @@ from memory_core.errors import PromptTooLarge
 from memory_core.llama import from_chat
 from memory_core.messages import Json
 from memory_core.models.catalogue import OFFLINE
-from memory_core.models.offline.reader import Support
 from memory_core.models.offline.requests import Tool
 from memory_core.models.offline.respond import respond
+from memory_core.models.offline.scoring import Support
 from memory_core.models.pieces import PiecewiseLLM, in_pieces
 from memory_core.tokens import TokenCounter, encoding_for
 

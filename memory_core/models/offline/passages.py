@@ -68,8 +68,9 @@ _ROLE_LINE = re.compile(
 )
 _ROLE_TAG = re.compile(r"<message role='(?P<role>\w+)'>(?P<text>.*?)</message>", re.DOTALL)
 _DIALOGUES = re.compile(
-    r"Below are a set of relevant dialogues.*?:\n(?P<body>.*?)This is the end of the retrieved", re.DOTALL
-)  # fmt: skip
+    r"Below are a set of relevant dialogues.*?:\n(?P<body>.*?)This is the end of the retrieved",
+    re.DOTALL,
+)
 _DOCUMENTS = (
     re.compile(r"\n-{10,}\n(?P<body>.*?)\n-{10,}\n", re.DOTALL),
     re.compile(
@@ -85,7 +86,8 @@ OPEN_QUOTE, CLOSE_QUOTE = "“", "”"
 NOTHING = "I find nothing about"
 NOTED = "Noted:"
 _OWN = re.compile(
-    r"(?:You said|I said|I quoted|The (?:memory|summary|key facts|state|system prompt|documents|tool)\b)[^“”\n]*: “"
+    r"(?:You said|I said|I quoted"
+    r"|The (?:memory|summary|key facts|state|system prompt|documents|tool)\b)[^“”\n]*: “"
 )
 _QUOTE = re.compile(r"“(.+?)”", re.DOTALL)
 

@@ -17,14 +17,14 @@ from memory_core.models.offline.passages import (
     CLOSE_QUOTE,
     NOTED,
     OPEN_QUOTE,
-    Kind,
     Passage,
     last_user,
     read_prompt,
     tool_name,
 )
-from memory_core.models.offline.reader import Support, answer
-from memory_core.models.offline.requests import Request, Tool, forced, wanted
+from memory_core.models.offline.reader import answer
+from memory_core.models.offline.requests import Request, Tool, forced, missing, parts, wanted
+from memory_core.models.offline.scoring import Support
 from memory_core.models.offline.tasks import (
     CondenseTask,
     FactsTask,
@@ -34,6 +34,7 @@ from memory_core.models.offline.tasks import (
     Task,
     task_of,
 )
+from memory_core.models.offline.text import one_of
 from memory_core.tokens import TokenCounter
 
 ABOUT_ME = (
@@ -44,17 +45,21 @@ CANNOT_WRITE = (
     "I am the offline reader: I quote what I was given, I do not write or work things out. "
     "Choose a language model in the settings for that."
 )
-_ABOUT_ME = re.compile(
-    r"\b(?:who|what) are you\b|\bwhat can you do\b|\bare you (?:an? )?(?:ai|human|bot|real)\b",
-    re.IGNORECASE,
+_ABOUT_ME = one_of(
+    "(?:who|what) are you | what can you do | are you (?:an? )?(?:ai|human|bot|real)"
 )
-_TO_WRITE = re.compile(
-    r"\b(?:write|draft|create|make|generate|explain|translate|suggest|propose|recommend|calculate|compare|ideas?|"
-    r"rewrite|summari[sz]e|plan|help me|advice|should (?:i|we)|fix|implement|sketch|list)\b",
-    re.IGNORECASE,
+_TO_WRITE = one_of(
+    """
+    write | draft | create | make | generate | explain | translate | suggest | propose | recommend
+    calculate | compare | ideas? | rewrite | summari[sz]e | plan | help me | advice
+    should (?:i|we) | fix | implement | sketch | list
+    """
 )
-_POINTS_BACK = re.compile(
-    r"\b(?:it|its|that|this|they|them|their|there|he|she|him|her|those|these|one)\b", re.IGNORECASE
+_POINTS_BACK = one_of(
+    """
+    it | its | that | this | they | them | their | there | he | she | him | her | those | these
+    one
+    """
 )
 _TOLD = 600  # characters of a tool result that are repeated
 _NOTED_FACTS = 2
@@ -104,30 +109,32 @@ def _do(task: Task, counter: TokenCounter) -> str:
 
 def _chat(messages: Sequence[Message], tools: Sequence[Tool], must_call: str) -> Reply:
     prompt = read_prompt(messages)
-    asked = last_user(messages)
-    since = messages[asked + 1 :]
-    requests = wanted(prompt.query, tools)
-    if must_call and not requests and not any(m.tool_calls for m in since):
-        requests = [forced(prompt.query, t) for t in tools if t.name == must_call]
+    since = messages[last_user(messages) + 1 :]
     called = [call.name for m in since for call in m.tool_calls]
+    requests = wanted(prompt.query, tools)
+    if must_call and not requests and not called:
+        requests = [forced(prompt.query, t) for t in tools if t.name == must_call]
     calls = _not_yet(requests, called)
     if calls:
         return Reply("", tuple(calls))
-    parts = [
-        f"The tool {tool_name(messages, m)} said: {OPEN_QUOTE}{words_of.clip(m.text, most=_TOLD)}{CLOSE_QUOTE}"
-        for m in since
-        if m.role in ("tool", "function")
-    ]
-    done = {r.sentence for r in requests} if parts else set()
-    sentences = [" ".join(s.split()) for s in words_of.sentences(prompt.query)]
-    rest = " ".join(s for s in sentences if s not in done)
-    fresh = [
-        p
-        for p in prompt.passages
-        if not (p.kind == Kind.TOOL and p.text in {m.text for m in since})
-    ]
-    said = _reply_to(rest, fresh) if rest or not parts else Reply("")
-    return Reply(" ".join([*parts, said.text]).strip(), (), said.sources)
+    asked_back = missing(prompt.query, tools)
+    if asked_back and not requests:
+        return Reply(asked_back)
+    results = [m for m in since if m.role in ("tool", "function")]
+    if not results:
+        return _reply_to(prompt.query, prompt.passages)
+    told = " ".join(_told(tool_name(messages, m), m.text) for m in results)
+    done = {request.sentence for request in requests}
+    rest = " ".join(part for part in parts(prompt.query) if part not in done)
+    if not rest:
+        return Reply(told)
+    texts = {m.text for m in results}
+    said = _reply_to(rest, [p for p in prompt.passages if p.text not in texts])
+    return Reply(f"{told} {said.text}", (), said.sources)
+
+
+def _told(tool: str, result: str) -> str:
+    return f"The tool {tool} said: {OPEN_QUOTE}{words_of.clip(result, most=_TOLD)}{CLOSE_QUOTE}"
 
 
 def _not_yet(requests: Sequence[Request], called: Sequence[str]) -> list[Request]:
@@ -174,7 +181,7 @@ def _standalone(question: str, said: Sequence[str]) -> str:
     known = words_of.stems(question)
     if not said or (len(known) > 1 and not _POINTS_BACK.search(question)):
         return question
-    topic = [w for w in re.findall(r"[\w'’-]+", said[-1]) if words_of.stems(w) - known]
+    topic = [w for w in re.findall(r"[\w'\u2019-]+", said[-1]) if words_of.stems(w) - known]
     topic = [w for w in dict.fromkeys(topic) if w.casefold() not in words_of.STOP_WORDS]
     return f"{question} ({', '.join(topic[:8])})" if topic else question
 

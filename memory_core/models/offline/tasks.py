@@ -22,9 +22,17 @@ _AT_MOST_LINES = re.compile(r"at most (\d+) lines")
 _FEWER_THAN = re.compile(r"fewer than (\d+) facts")
 _FACT = re.compile(r"<fact>(.*?)</fact>", re.DOTALL)
 _FOLLOW_UPS = (
-    re.compile(r"Chat History:(?P<history>.*)Follow Up Input:(?P<question>.*?)\n\s*Standalone question:\s*$", re.DOTALL),
-    re.compile(r"<Chat History>(?P<history>.*)<Follow Up Message>(?P<question>.*)<Standalone question>\s*$", re.DOTALL),
-)  # fmt: skip
+    re.compile(
+        r"Chat History:(?P<history>.*)Follow Up Input:(?P<question>.*?)\n\s*"
+        r"Standalone question:\s*$",
+        re.DOTALL,
+    ),
+    re.compile(
+        r"<Chat History>(?P<history>.*)<Follow Up Message>(?P<question>.*)"
+        r"<Standalone question>\s*$",
+        re.DOTALL,
+    ),
+)
 
 
 class Form(Enum):
