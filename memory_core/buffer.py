@@ -95,6 +95,17 @@ class History:
         """Return the tokens one message adds to the window (0 for pinned and orphan messages)."""
         return self.sums[index + 1] - self.sums[index]
 
+    def copy(self) -> History:
+        """Return a history of the same messages that grows apart from this one."""
+        other = History(self._count_text)
+        for name, value in vars(self).items():
+            if isinstance(value, list):
+                getattr(other, name)[:] = value
+        other._calls = dict(self._calls)
+        other._open = {at: set(waiting) for at, waiting in self._open.items()}
+        other._joined.take_over(self._joined)
+        return other
+
     def append(self, message: Message, tokens: int) -> None:
         """Add the next message with its token count."""
         index = len(self._roles)
@@ -272,6 +283,9 @@ class _JoinedSums:
         head = self._count(self._between((start, 0), self._marks[at]))
         tail = self._count(self._between(self._marks[-1], end))
         return head + self._sums[-1] - self._sums[at] + tail
+
+    def take_over(self, other: _JoinedSums) -> None:
+        self._marks, self._sums, self._done = list(other._marks), list(other._sums), other._done
 
     def _extend(self, count: Callable[[str], int]) -> None:
         while self._done < len(self._texts):

@@ -229,3 +229,21 @@ def test_a_hand_worked_window() -> None:
     assert plan_window(history, 50).start == 1
     plan = plan_window(history, 49)
     assert (plan.start, plan.next_start, plan.next_needed, plan.next_left) == (2, 1, 20, 19)
+
+
+@given(before=conversations(), after=conversations(), limit=st.integers(0, 80))
+@settings(max_examples=60, deadline=None)
+def test_a_copy_grows_apart(before: list[Message], after: list[Message], limit: int) -> None:
+    """A copied history plans as one made anew, and what is added to it leaves the first alone."""
+    first = history_of(before)
+    plan_window(first, limit, rule=LLAMA_INDEX)
+    grown = first.copy()
+    for message in after:
+        grown.append(message, COUNTER.message(message))
+    for rule in (EXACT, LLAMA_INDEX):
+        assert plan_window(grown, limit, rule=rule) == plan_window(
+            history_of([*before, *after]), limit, rule=rule
+        )
+        assert plan_window(first, limit, rule=rule) == plan_window(
+            history_of(before), limit, rule=rule
+        )
