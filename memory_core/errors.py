@@ -11,6 +11,7 @@
     │   ├── ModelUnknown             the server has no such model
     │   └── ModelRefused             any other answer that is no reply
     ├── PromptTooLarge               the prompt has no room for what must be in it
+    ├── StrategyFailed               a memory class of LlamaIndex's raised an error of its own
     ├── StoreError                   the session store could not do what was asked
     │   ├── StoreUnavailable         down, slow or read-only; the write is kept and tried again
     │   ├── StaleVersion             somebody else saved first
@@ -85,6 +86,12 @@ class PromptTooLarge(MemoryInspectorError):
     """Raised when what must be in the prompt does not fit in the limit or the window."""
 
     next_step = "Your message is kept. Raise the token limit or shorten the system prompt."
+
+
+class StrategyFailed(MemoryInspectorError):
+    """Raised when a memory class of LlamaIndex's raised an error of its own."""
+
+    next_step = "Your message is kept. Change the strategy's settings or choose another one."
 
 
 class StoreError(MemoryInspectorError):

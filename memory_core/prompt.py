@@ -138,7 +138,8 @@ class Assembly:
 
     ``sum(p.tokens for p in parts) == tokens`` always holds. ``message_ids[i]`` is the stored id
     of ``messages[i]`` where it is a stored message, else an empty text. ``notes`` are sentences
-    about collisions ("state and summary need 240 tokens, their share is 180").
+    about collisions ("state and summary need 240 tokens, their share is 180"). ``documents`` is
+    the search of a document index, where a chat engine has one.
     """
 
     messages: tuple[Message, ...]
@@ -150,6 +151,7 @@ class Assembly:
     recall: Recall | None = None
     notes: tuple[str, ...] = ()
     counter: str = ""
+    documents: Recall | None = None
 
     @property
     def tokens(self) -> int:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 from memory_core.buffer import History
 from memory_core.longterm import LongTermMemory
-from memory_core.messages import Message, StoredMessage, repair
+from memory_core.messages import Json, Message, StoredMessage, repair
 from memory_core.settings import MemorySettings
 from memory_core.state import AgentState, diff
 from memory_core.stores.protocols import MemoryRecord, SessionKey, Store, TurnRecord
@@ -54,6 +54,7 @@ class OpenTurn:
     records: list[MemoryRecord] = field(default_factory=list)
     memories: list[MemoryWrite] = field(default_factory=list)
     asked: int = 0
+    asks: list[Ask] = field(default_factory=list)
     embedded: int = 0
     encoded_before: int = 0
     milliseconds: dict[str, float] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class Session:
         longterm: LongTermMemory | None = None,
         clock: Callable[[], datetime] = utc_now,
         strategy: str = "layered",
+        knobs: Mapping[str, Json] | None = None,
     ) -> None:
         self.key = key
         self.counter = counter
@@ -107,6 +109,7 @@ class Session:
         self.longterm = longterm
         self.clock = clock
         self.strategy = strategy
+        self.knobs: Mapping[str, Json] = knobs or {}
         self.lock = threading.RLock()
         self.turn: OpenTurn | None = None
         self.last_turn = 0
@@ -203,8 +206,16 @@ class Session:
                 self.state = replace(changed, version=base + 1, updated=self.clock())
             return self.state
 
-    def close_turn(self, *, error: str = "", window_start: int | None = None) -> TurnTrace:
+    def close_turn(
+        self,
+        *,
+        error: str = "",
+        window_start: int | None = None,
+        evicted: Sequence[str] | None = None,
+    ) -> TurnTrace:
         """Commit the running turn in one transaction and return its trace.
+
+        ``evicted`` are the ids that left the prompt, where it is no window that says so.
 
         Raises what the store raises; the turn then stays open and can be closed again.
         """
@@ -216,27 +227,26 @@ class Session:
                 self._plan_memories(turn)
             start = self.window_start if window_start is None else window_start
             before = self._marks[turn.number]
-            evicted = tuple(
-                m.id for m in self.messages[before.window_start : max(start, before.window_start)]
-            )
+            left = self.messages[before.window_start : max(start, before.window_start)]
             trace = TurnTrace(
                 number=turn.number,
                 session=self.key.session,
                 started=turn.started,
                 ended=self.clock(),
                 strategy=self.strategy,
-                settings=self.settings.to_json(),
+                settings=self.settings.to_json() | dict(self.knobs),
                 query=turn.query,
                 calls=tuple(turn.calls),
                 steps=tuple(turn.steps),
                 appended=tuple(m.id for m in turn.messages),
-                evicted=evicted,
+                evicted=tuple(m.id for m in left) if evicted is None else tuple(evicted),
                 summary=turn.summary,
                 memories=tuple(turn.memories),
                 state_version=self.state.version,
                 changes=diff(before.traced, self.state),
                 facts=tuple(f for f in self.state.key_facts if f not in before.traced.key_facts),
                 asked=turn.asked,
+                asks=tuple(turn.asks),
                 embedded=turn.embedded,
                 encoded=self.counter.encoded - turn.encoded_before,
                 milliseconds=dict(turn.milliseconds, total=turn.elapsed()),

@@ -21,7 +21,9 @@ from memory_core.summary import Summary
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-REPLY, SUMMARISE, EXTRACT_FACTS = "reply", "summarise", "extract facts"  # purposes of calls
+# Purposes of calls.
+REPLY, SUMMARISE, EXTRACT_FACTS = "reply", "summarise", "extract facts"
+CONDENSE = "condense the question"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,25 @@ class ModelCall:
     at: float = 0.0
     milliseconds: float = 0.0
     streamed: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request of the agent to its memory for the prompt, and what it cost.
+
+    ``query`` is the question it passed along, ``in_front`` the tokens it said stand before the
+    messages; ``messages`` and ``tokens`` are what was returned, ``calls`` the model calls and
+    ``embedded`` the texts embedded for it.
+    """
+
+    query: str = ""
+    in_front: int = 0
+    messages: int = 0
+    tokens: int = 0
+    calls: int = 0
+    embedded: int = 0
+    milliseconds: float = 0.0
     error: str = ""
 
 
@@ -90,8 +111,9 @@ class TurnTrace:
     """One turn of a session. ``number`` counts from 1; times are aware UTC.
 
     ``evicted`` are the ids of messages that this turn's prompt no longer held and the last one
-    did. ``asked`` is how often the memory was asked for a prompt, ``embedded`` how many texts
-    were embedded, ``encoded`` how many tokens were encoded. ``state_version`` is the version
+    did. ``asked`` is how often the memory was asked for a prompt (``asks`` tells of each where a
+    strategy of LlamaIndex's was watched), ``embedded`` how many texts were embedded, ``encoded``
+    how many tokens were encoded. ``state_version`` is the version
     after the turn, ``changes`` what differs from the state after the last one (edits by hand in
     between included), ``facts`` the key facts that are new. ``supersedes`` is the turn that this
     one replaced (regenerate, edit), 0: none. ``origin`` names the session and turn
@@ -122,6 +144,7 @@ class TurnTrace:
     error: str = ""
     supersedes: int = 0
     origin: str = ""
+    asks: tuple[Ask, ...] = ()
 
     @property
     def replies(self) -> tuple[ModelCall, ...]:
