@@ -192,8 +192,8 @@ def _stop(out: Omission) -> Check:
 
 def _passed(gate: Gate, hit: Hit, settings: MemorySettings) -> Check:
     if gate is Gate.THRESHOLD:
-        reason = f"similarity {hit.similarity:.2f}, threshold {settings.threshold:.2f}"
-        return Check(gate, passed=True, reason=reason, needed=hit.similarity)
+        reason = f"score {hit.score:.2f}, threshold {settings.threshold:.2f}"
+        return Check(gate, passed=True, reason=reason, needed=hit.score)
     if gate is Gate.TOP_K:
         return Check(gate, passed=True, reason=f"top_k is {settings.top_k:,}")
     if gate is Gate.BUDGET:

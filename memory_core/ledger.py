@@ -104,11 +104,13 @@ class Ledger:
             self._change(change, "changed", at, at)
         self._search(trace.assembly, at)
         self._mark(held, at)
+        assembly = trace.assembly
+        allotment = assembly.allotment if assembly is not None else None
         self.columns.append(
             Column(
                 turn=trace.number,
-                prompted=trace.assembly is not None,
-                window=trace.assembly.window if trace.assembly is not None else None,
+                prompted=assembly is not None,
+                window=assembly.window if assembly is not None else None,
                 group=held.group,
                 summary=self.summary,
                 sent=held.holds(self.summary),
@@ -117,6 +119,8 @@ class Ledger:
                 changes=trace.changes,
                 written=trace.memories,
                 made=trace.summary,
+                tokens=assembly.tokens_by_source() if assembly is not None else {},
+                limit=allotment.limit if allotment is not None else 0,
             )
         )
         if trace.summary is not None and late:

@@ -6,7 +6,7 @@ concerns its own thing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from memory_core.buffer import WindowPlan
 from memory_core.contents import searched
 from memory_core.fate import FACT
 from memory_core.messages import Json
-from memory_core.prompt import Assembly, Gate
+from memory_core.prompt import Assembly, Gate, Source
 from memory_core.state import Change, KeyFact
 from memory_core.summary import Summary
 from memory_core.trace import MemoryWrite
@@ -26,7 +26,8 @@ class Column:
 
     ``group`` are the ids of the newest messages that did not fit. ``summary`` is the version
     that held when the prompt was made and ``sent`` whether it stood in it; ``made`` is the
-    version that the turn made itself. ``rows`` are the messages that the turn stored.
+    version that the turn made itself. ``rows`` are the messages that the turn stored, ``tokens``
+    those of its prompt by source, of ``limit`` allowed (0: not known).
     """
 
     turn: int
@@ -40,14 +41,19 @@ class Column:
     changes: tuple[Change, ...]
     written: tuple[MemoryWrite, ...]
     made: Summary | None
+    tokens: Mapping[Source, int]
+    limit: int
 
 
 class Found(NamedTuple):
-    """One search that a memory turned up in; ``gate`` is ``None`` when it was used."""
+    """One search that a memory turned up in, with the score that ranked it.
+
+    ``gate`` is what stopped it, ``None`` when it was used.
+    """
 
     column: int
     rank: int
-    similarity: float
+    score: float
     gate: Gate | None
     reason: str
 
@@ -106,7 +112,7 @@ class Notes:
         """Keep every memory that a turn's search turned up, and what became of it."""
         for hit, out in searched(assembly):
             gate, reason = (out.gate, out.reason) if out is not None else (None, "")
-            found = Found(column, hit.rank, hit.similarity, gate, reason)
+            found = Found(column, hit.rank, hit.score, gate, reason)
             self.found.setdefault(hit.id, []).append(found)
 
     def summarised(self, item: str, summary: Summary, column: int) -> None:

@@ -272,7 +272,7 @@ class _Teller:
             enumerate(found), key=lambda pair: (pair[1].gate, pair[1].column - pair[0])
         ):
             same = [pair[1] for pair in run]
-            best = max(same, key=lambda f: f.similarity)
+            best = max(same, key=lambda f: f.score)
             told = _outcome(gate, best, len(same))
             yield self._line(same[0].column, told, last=same[-1].column, order=_SEARCHED)
 
@@ -311,7 +311,7 @@ def _holds(text: str, words: str) -> bool:
 
 def _outcome(gate: Gate | None, best: Found, times: int) -> str:
     place = "best long-term hit" if best.rank == 1 else f"long-term hit at rank {best.rank:,}"
-    score = f"{best.similarity:.2f}" if times == 1 else f"up to {best.similarity:.2f}"
+    score = f"{best.score:.2f}" if times == 1 else f"up to {best.score:.2f}"
     if gate is None:
         return f"{place}, {score}, used."
     reason = f" ({best.reason})" if best.reason and best.reason != gate else ""

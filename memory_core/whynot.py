@@ -121,7 +121,7 @@ class _Search:
             yield from self._grid("share_buffer", 1, HUNDREDTHS)
             yield from self._grid("top_k", 0)
         elif stop.gate == Gate.THRESHOLD:
-            yield from self._grid("threshold", -1, HUNDREDTHS, self._similarity())
+            yield from self._grid("threshold", -1, HUNDREDTHS, self._scores())
         elif stop.gate == Gate.TOP_K:
             yield from self._grid("top_k", self._searched(), 1, self._rank())
         elif stop.gate == Gate.OTHER_SESSION:
@@ -215,9 +215,9 @@ class _Search:
         given = int(allotment.memory * share)
         return (given + stop.needed - (stop.available or 0)) / allotment.memory
 
-    def _similarity(self) -> list[float]:
+    def _scores(self) -> list[float]:
         found = found_for(self.item, self.base)
-        return [found[0].similarity] if found is not None else []
+        return [found[0].score] if found is not None else []
 
     def _searched(self) -> int:
         recall = self.base.recall
