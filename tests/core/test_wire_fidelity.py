@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 import random
+from functools import cache
 from typing import Any
 
 import pytest
+from llama_index.core.llms import LLM
 
 from memory_core.agent import Finished, run_turn
 from memory_core.engine import Chat, Engine
@@ -18,9 +20,11 @@ from memory_core.messages import Message
 from memory_core.models.build import build_llm
 from memory_core.models.catalogue import OPENAI, OPENAI_LIKE, ModelChoice
 from memory_core.prompt import Assembly
+from memory_core.session import Session
 from memory_core.settings import MemorySettings
 from memory_core.stores.vectors.chroma import open_chroma
 from memory_core.testing import HashEmbedder
+from memory_core.tokens import TokenCounter, encoding_for
 from memory_core.trace import REPLY
 from tests import wire as wire_server
 from tests.core.made_sessions import run, sqlite
@@ -83,11 +87,26 @@ def open_chat(engine: Engine, wire, rng: random.Random, user: str) -> Chat:
         system_prompt=rng.choice(["", "Be brief.", some_text(rng)]),
     )
     info = engine.create(user, "random", settings=knobs.to_json())
-    kind = rng.choice([OPENAI, OPENAI_LIKE])
-    model = ModelChoice(
-        kind=kind, model="gpt-4o-mini" if kind == OPENAI else "wire-model", base_url=wire.url
+    model, llm = models(wire.url)[rng.randint(0, 1)]
+    counter = TokenCounter(encoding_for(model.model))
+    session = Session.open(
+        store=engine.store,
+        key=info.key,
+        counter=counter,
+        settings=knobs,
+        longterm=engine.longterm(user),
     )
-    return engine.chat(info.key, settings=knobs, model=model, key_text="sk-test")
+    return Chat(session, model=model, llm=llm)
+
+
+@cache
+def models(url: str) -> list[tuple[ModelChoice, LLM]]:
+    """Return an OpenAI model and one of a compatible server, both at the scripted server."""
+    choices = [
+        ModelChoice(kind=OPENAI, model="gpt-4o-mini", base_url=url),
+        ModelChoice(kind=OPENAI_LIKE, model="wire-model", base_url=url),
+    ]
+    return [(choice, build_llm(choice, key="sk-test")) for choice in choices]
 
 
 def plain(message: Message) -> dict[str, Any]:
