@@ -82,7 +82,7 @@ def clean_json(value: Json, place: str, notes: Notes, *, depth: int = 0) -> Json
         return clean_text(str(value), place, notes)
     if isinstance(value, (dict, list)):
         if depth >= MAX_DEPTH:
-            raise InvalidInput(f"{place} is nested more than {MAX_DEPTH} levels deep.")
+            raise InvalidInput(f"{place or 'A value'} is nested more than {MAX_DEPTH} levels deep.")
         if isinstance(value, list):
             return [clean_json(item, place, notes, depth=depth + 1) for item in value]
         return {

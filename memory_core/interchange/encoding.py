@@ -35,7 +35,7 @@ _ZEROS = (  # where zero bytes stand when a file of one of these begins with ASC
 )
 # A surrogate written as if it were UTF-8, or any other byte that is none.
 _ESCAPED = re.compile("\udced([\udca0-\udcbf])([\udc80-\udcbf])|[\udc80-\udcff]")
-_OPEN = re.compile("[\udc80-\udcff]{1,2}$")
+_OPEN = re.compile("\udced[\udca0-\udcbf]?$")  # may be the beginning of one
 
 
 def encoding_of(head: bytes) -> tuple[str, int]:
@@ -75,9 +75,9 @@ def _decode_utf8(head: bytes, rest: Iterator[bytes], notes: Notes) -> Iterator[s
         seen += len(chunk or b"")
         text = held + decoder.decode(chunk or b"", final=chunk is None)
         held = ""
-        if not text.isascii():
+        if not _is_whole(text):
             tail = _OPEN.search(text)
-            if tail and chunk is not None:  # may be the first bytes of a surrogate
+            if tail and chunk is not None:
                 held, text = tail[0], text[: tail.start()]
             strange += sum(match[1] is None for match in _ESCAPED.finditer(text))
             text = _ESCAPED.sub(_unescape, text)
@@ -117,6 +117,15 @@ def _ending(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes | None]:
     yield head
     yield from rest
     yield None
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether no byte was escaped and no half of a pair stands in the text; fast."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -21,12 +21,13 @@ from memory_core.messages import Json
 
 MAX_VALUE = 200_000_000  # characters of one value (one conversation, or one message of a list)
 _WINDOW = 1 << 18
+_DIGITS = 4_000  # of one integer; Python refuses to read more than 4,300
 _NEAR_END = 24  # a broken escape or literal this close to the window's end may just be cut
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
 
 
 def _integer(text: str) -> int | Digits:
-    return int(text) if len(text) < 20 else Digits(text)
+    return int(text) if len(text) < _DIGITS else Digits(text)
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=Digits)

@@ -27,7 +27,7 @@ from memory_core.messages import THINKING, TOOL_CALL, Json, Message
 _ROLES = {"human": USER, "ai": ASSISTANT, "system": SYSTEM, "tool": TOOL, "function": "function"}
 _TYPES = {role: kind for kind, role in _ROLES.items()} | {"chatbot": "ai", "model": "ai"}
 _DEVELOPER = "__openai_role__"  # langchain-openai tells system and developer apart by this
-_OWN_FIELDS = ("response_metadata", "usage_metadata", "artifact", "status")
+_USAGE = frozenset({"input_tokens", "output_tokens", "total_tokens"})
 _IGNORED = frozenset({"type", "example", "tool_call_chunks", "chunk_position"})
 
 
@@ -97,12 +97,23 @@ def _message_json(message: Message, id_: str, *, place: str, notes: Notes) -> di
         notes.add(place, f"tool calls of a message with role {message.role!r} left out")
     if kind == "tool":
         data["tool_call_id"] = as_text(kwargs.pop("tool_call_id", ""))
-    data |= {name: kwargs.pop(name) for name in _OWN_FIELDS if name in kwargs}
-    name = kwargs.pop("name", "" if kind == "function" else None)
-    return {
-        "type": kind,
-        "data": data | {"type": kind, "name": name, "id": id_ or None, "additional_kwargs": kwargs},
-    }
+    own = {name: value for name, value in kwargs.items() if _is_own(kind, name, value)}
+    rest = {name: value for name, value in kwargs.items() if name not in own}
+    if kind == "function":
+        own.setdefault("name", "")  # required there
+    data |= {"type": kind, "id": id_ or None, "additional_kwargs": rest, **own}
+    return {"type": kind, "data": data}
+
+
+def _is_own(kind: str, name: str, value: Json) -> bool:
+    """Tell whether LangChain's message class has a field of its own for one of our kwargs."""
+    if name in ("name", "response_metadata"):
+        return isinstance(value, str if name == "name" else dict) and bool(value)
+    if name == "usage_metadata":
+        return kind == "ai" and isinstance(value, dict) and value.keys() >= _USAGE
+    if name == "status":
+        return kind == "tool" and value == "error"
+    return name == "artifact" and kind == "tool" and value not in ("", [], {})
 
 
 def _content(parts: list[dict[str, Json]], *, called: bool) -> Json:
@@ -242,7 +253,7 @@ def _add(draft: Draft, value: Json, place: str) -> None:
     blocks += [call for call in calls if call.get("tool_call_id") not in told - {None}]
     id_ = fields.pop("id", None)
     kwargs |= {k: v for k, v in fields.items() if k not in _IGNORED and v not in ("", {}, [])}
-    if kwargs.get("status") == "success":
+    if fields.get("status") == "success":
         del kwargs["status"]
     if speaker:
         kwargs.setdefault("name", speaker)

@@ -27,7 +27,7 @@ _LISTS = ("messages", "input", "output", "data")
 _OTHERS = frozenset({"title", "choices", "instructions", "object", "id"})
 _RESERVED = frozenset(
     {"role", "content", "tool_calls", "function_call", "reasoning_content", "id"}
-    | {"additional_kwargs", "blocks", *TIME_FIELDS}
+    | {"additional_kwargs", "blocks", "type", *TIME_FIELDS}
 )
 
 
@@ -36,6 +36,8 @@ def recognises(sample: Sample) -> bool:
     first = sample.items[0] if sample.items else None
     if isinstance(first, list):
         return any(map(_is_message, first))
+    if isinstance(first, dict) and "content" in first and not (first.keys() & {"role", "type"}):
+        return sample.complete and _is_message(first)  # what it is may still be told further on
     return _is_message(first) or (isinstance(first, dict) and _holds_messages(first))
 
 

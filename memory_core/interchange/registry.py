@@ -212,7 +212,8 @@ def _recognise(entry: Entry, notes: Notes) -> tuple[Entry, Format, Sample]:
             return _recognise(unwrapped(entry), Notes())
         in_json = any(isinstance(value, (dict, list)) for value in sample.values)
         for format_ in FORMATS:
-            if format_.json <= in_json and format_.recognises(sample):
+            fits = in_json if format_.json else not in_json or sample.stopped >= 0
+            if fits and format_.recognises(sample):
                 return entry, format_, sample
         if size >= min(entry.size, LAST_LOOK):
             raise InvalidInput(_refusal(sample), next_step=_NEXT_STEP)

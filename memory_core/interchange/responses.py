@@ -55,11 +55,11 @@ class ItemReader:
             return
         kind = value["type"]
         if kind == "reasoning":
-            self._open(place, value).append(_reasoning(value))
+            self._open(place).append(_reasoning(value))
         elif kind == "message" and value.get("role", ASSISTANT) == ASSISTANT:
             self._message(value, place)
         elif kind in _CALLS:
-            blocks = self._open(place, value) if self._blocks is None else self._blocks
+            blocks = self._open(place) if self._blocks is None else self._blocks
             arguments = value.get("arguments", value.get("input"))
             blocks.append(tool_call(value.get("call_id"), value.get("name"), arguments))
             self._spoken = True
@@ -73,18 +73,18 @@ class ItemReader:
         if blocks is not None:
             add_split(self._draft, ASSISTANT, blocks, {}, place=self._place, id=self._id)
 
-    def _open(self, place: str, value: Mapping[str, Json]) -> list[Block | ToolResult]:
+    def _open(self, place: str) -> list[Block | ToolResult]:
         self.close()
         self._blocks = []
-        self._place, self._id, self._spoken = place, value.get("id"), False
+        self._place, self._id, self._spoken = place, None, False
         return self._blocks
 
     def _message(self, value: Mapping[str, Json], place: str) -> None:
         if self._blocks is None or self._spoken:
-            blocks = self._open(place, value)
+            blocks = self._open(place)
         else:
             blocks = self._blocks
-            self._id = value.get("id", self._id)
+        self._id = value.get("id")
         blocks += read_content(value.get("content"), place=place, notes=self._draft.notes)
         self._spoken = True
 
@@ -151,7 +151,7 @@ def _message_items(
         info = thought[0].get("additional_information") or {}
         summary = [{"type": "summary_text", "text": text}] if text else []
         yield {**info, "type": "reasoning", "summary": summary}
-    needed = not calls or said or (before == ASSISTANT and not thought)
+    needed = not calls or said or id_ or (before == ASSISTANT and not thought)
     if message.role != ASSISTANT or needed:
         spoken = "output_text" if message.role == ASSISTANT else "input_text"
         parts = [part for b in said if (part := _part(b, spoken, place, notes))]

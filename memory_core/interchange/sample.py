@@ -30,12 +30,14 @@ _PLAIN = {"true": True, "false": False, "null": None}
 class Sample:
     """The JSON values at the beginning of a text, the last of them perhaps partial.
 
-    ``stopped`` is where something stands that is no JSON, ``-1`` when there is none.
+    ``stopped`` is where something stands that is no JSON, ``-1`` when there is none;
+    ``complete`` tells whether the first item was seen to its end.
     """
 
     head: str
     values: list[Json] = field(default_factory=list)
     stopped: int = -1
+    complete: bool = False
 
     @property
     def top(self) -> Json:
@@ -86,10 +88,11 @@ def sample(head: str) -> Sample:
                 break
             open_.pop()
             keys.pop()
+            out.complete |= len(open_) <= isinstance(out.top, list)
         elif match["text"] is not None:
             put(_text(match["text"], closed=bool(match["closed"])))
         elif match["plain"] is not None:
-            put(_PLAIN.get(match["plain"], 0))
+            put(_PLAIN.get(match["plain"], 1))
         elif not open_:
             break
     if head[at:].strip():

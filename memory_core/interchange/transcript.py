@@ -23,7 +23,7 @@ from memory_core.interchange.values import Conversation
 _PREAMBLE = 20  # lines before the first speaker at which a text is still taken for a transcript
 
 _TURN = re.compile(
-    r"""\s{0,8}
+    r"""[\s\u200e]{0,8}
     (?:[\[(]?(?P<time>\d[\d./:,\ T-]{3,24}(?:\ ?[AaPp]\.?[Mm]\.?)?)[\])]?\s{0,4}(?:[-\u2013]\s+)?)?
     (?:\*\*|\#{1,4}\ )?
     (?P<name>[^\W\d_][\w.'&@-]{0,39}(?:\ [\w.'&@-]{1,40}){0,2})
@@ -44,7 +44,7 @@ class _Turn:
 
 def recognises(sample: Sample) -> bool:
     """Tell whether a text begins like a transcript."""
-    if sample.head.lstrip().startswith(("<", "{")):
+    if re.match(r'\s*(?:<|\{|\[\s*[\[{"])', sample.head):
         return False
     preamble, turns = _turns(sample.head.splitlines())
     names = [turn.name for turn in turns]
