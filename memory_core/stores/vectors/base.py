@@ -90,6 +90,11 @@ class VectorIndex(Protocol):
         """The metric, read back from the collection."""
         ...
 
+    @property
+    def dimension(self) -> int:
+        """The length of its vectors, 0 while nobody said."""
+        ...
+
     def describe(self) -> Description:
         """Return what the collection is and holds."""
         ...
@@ -136,8 +141,8 @@ class VectorDatabase(Protocol):
         """Return the collection of that title, made if it is not there."""
         ...
 
-    def collections(self) -> list[Description]:
-        """Return all collections, by name."""
+    def collections(self, user: str | None = None) -> list[Description]:
+        """Return all collections, or those of one user, by name."""
         ...
 
     def drop(self, name: str) -> None:

@@ -97,11 +97,12 @@ class ChromaDatabase:
                 collection = self._create(name, title, spec)
         return ChromaIndex(collection, spec, place=self.place, keep_text=self.keep_text)
 
-    def collections(self) -> list[Description]:
-        """Return all collections, by name; those of other programs too."""
+    def collections(self, user: str | None = None) -> list[Description]:
+        """Return all collections (other programs' too), or those of one user, by name."""
         with self.place.guard():
-            names = sorted(c.name for c in self.place.client.list_collections())
-        return [self.opened(name).describe() for name in names]
+            found = self.place.client.list_collections()
+        names = [c.name for c in found if user in (None, (c.metadata or {}).get("user"))]
+        return [self.opened(name).describe() for name in sorted(names)]
 
     def opened(self, name: str) -> ChromaIndex:
         """Return a collection by its own name, whoever made it, wanting what it is."""
@@ -164,6 +165,11 @@ class ChromaIndex:
     def metric(self) -> str:
         """The metric, read back from the collection."""
         return self._found.metric
+
+    @property
+    def dimension(self) -> int:
+        """The length of its vectors, 0 while nobody said."""
+        return self._found.dimension
 
     def describe(self) -> Description:
         """Return what the collection is and holds, from a fresh handle."""

@@ -71,12 +71,16 @@ class SimpleDatabase:
             _write(self.folder / f"{name}.json", SimpleVectorStore().to_dict())
         return SimpleIndex(self.folder, name, spec, keep_text=self.keep_text)
 
-    def collections(self) -> list[Description]:
-        """Return all collections, by name."""
+    def collections(self, user: str | None = None) -> list[Description]:
+        """Return all collections, or those of one user, by name."""
         self._check_there()
         names = sorted(p.name.removesuffix(_ABOUT) for p in self.folder.glob(f"*{_ABOUT}"))
         specs = [(name, _read_about(self.folder, name)) for name in names]
-        return [SimpleIndex(self.folder, name, spec).describe() for name, spec in specs]
+        return [
+            SimpleIndex(self.folder, name, spec).describe()
+            for name, spec in specs
+            if user in (None, spec.user)
+        ]
 
     def drop(self, name: str) -> None:
         """Remove a collection with all it holds; an unknown one is ignored."""
@@ -114,6 +118,11 @@ class SimpleIndex:
         self._seen: tuple[int, int] | None = None
         self._store = SimpleVectorStore()
         self._refresh()
+
+    @property
+    def dimension(self) -> int:
+        """The length of its vectors."""
+        return _read_about(self._folder, self._name).dimension
 
     def describe(self) -> Description:
         """Return what the collection is and holds."""
