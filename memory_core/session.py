@@ -18,12 +18,14 @@ from datetime import UTC, datetime
 from memory_core.buffer import History
 from memory_core.longterm import LongTermMemory
 from memory_core.messages import Json, Message, StoredMessage, repair
+from memory_core.records import Candidate
 from memory_core.settings import MemorySettings
 from memory_core.state import AgentState, diff
 from memory_core.stores.protocols import MemoryRecord, SessionKey, Store, TurnRecord
 from memory_core.summary import NO_SUMMARY, Summary
 from memory_core.tokens import TokenCounter
 from memory_core.trace import (
+    Ask,
     MemoryWrite,
     ModelCall,
     ToolStep,
@@ -294,9 +296,21 @@ class Session:
             turn=turn.number,
             messages=turn.messages,
             now=turn.started,
+            facts=self._facts_found(turn),
+            supersedes=turn.supersedes,
+            planned=turn.records,
         )
         turn.records += records
         turn.memories += writes
+
+    def _facts_found(self, turn: OpenTurn) -> list[Candidate]:
+        """Return the key facts that this turn's summary round found, as long-term candidates."""
+        known = {fact.id for fact in self._marks[turn.number].state.key_facts}
+        return [
+            Candidate(fact.text, message_ids=(fact.message_id,) if fact.message_id else ())
+            for fact in self.state.key_facts
+            if fact.id not in known and fact.source == "extracted"
+        ]
 
     def _record(self, turn: OpenTurn, trace: TurnTrace) -> TurnRecord:
         return TurnRecord(

@@ -95,7 +95,8 @@ class MemoryWrite:
 
     ``action`` is one of ``remembered``, ``skipped``, ``duplicate``, ``forgotten``,
     ``corrected``, ``waiting``; ``reason`` says why in plain words. ``message_ids`` are the
-    messages it was made from, where the writer knows them.
+    messages it was made from, where the writer knows them; ``replaces`` is the memory that a
+    correction puts out of force.
     """
 
     action: str
@@ -104,6 +105,7 @@ class MemoryWrite:
     kind: str = "turn"
     reason: str = ""
     message_ids: tuple[str, ...] = ()
+    replaces: str = ""
 
 
 @dataclass(frozen=True)
