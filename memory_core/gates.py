@@ -27,11 +27,15 @@ RECALL_GATES = (
     Gate.EXPIRED,
     Gate.SUPERSEDED,
     Gate.IN_BUFFER,
-    Gate.THRESHOLD,
     Gate.DUPLICATE,
+    Gate.THRESHOLD,
     Gate.TOP_K,
     Gate.BUDGET,
 )
+
+
+SearchResult = tuple[Hit, Omission | None]
+"""A memory as a search turned it up, and what stopped it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Item:
     """What is asked about: a message, memory, key fact or summary, by id.
 
     ``index`` is a message's place among the active messages of that turn; for a memory that of
-    the oldest message it was made from (``made_from``), if it was said in this session.
+    the newest message it was made from (``made_from``), if it was said in this session.
     """
 
     kind: str
@@ -78,7 +82,7 @@ class Route:
 def place_of(item: Item, assembly: Assembly) -> str:
     """Say where in a prompt the thing stands, an empty text when it does not.
 
-    A memory whose messages all stand in the buffer counts as in: it is left out as a repetition.
+    A memory whose messages stand in the buffer counts as in: it is left out as a repetition.
     """
     held = Contents.of(assembly)
     if item.kind == MESSAGE:
@@ -88,7 +92,7 @@ def place_of(item: Item, assembly: Assembly) -> str:
     if item.kind == MEMORY:
         if item.id in held.memories:
             return "among the retrieved memories"
-        repeated = item.made_from and set(item.made_from) <= set(held.messages)
+        repeated = not set(item.made_from).isdisjoint(held.messages)
         return "word for word in the buffer" if repeated else ""
     if item.kind == SUMMARY:
         return "in its own section" if item.id in held.summary_ids else ""
@@ -96,19 +100,28 @@ def place_of(item: Item, assembly: Assembly) -> str:
 
 
 def routes_of(
-    item: Item, assembly: Assembly, settings: MemorySettings, history: History | None = None
+    item: Item,
+    assembly: Assembly,
+    settings: MemorySettings,
+    *,
+    history: History | None = None,
+    found: SearchResult | None = None,
 ) -> tuple[Route, ...]:
-    """Return every way into this prompt that the thing has, gate by gate."""
+    """Return every way into this prompt that the thing has, gate by gate.
+
+    ``found`` is what the search knows of it when the prompt's own near misses do not reach it.
+    """
+    found = found or found_for(item, assembly)
     if item.kind in (FACT, SUMMARY):
         return (Route(STATE_ROUTE, tuple(_state_checks(item, assembly))),)
-    recall = Route(MEMORY_ROUTE, tuple(_recall_checks(item, assembly, settings)))
+    recall = Route(MEMORY_ROUTE, tuple(_recall_checks(found, assembly, settings)))
     if item.kind == MEMORY and item.index is None:
         return (recall,)
     buffer = Route(BUFFER_ROUTE, tuple(_buffer_checks(item, assembly, history)))
     return (buffer, recall) if item.kind == MESSAGE else (recall, buffer)
 
 
-def found_for(item: Item, assembly: Assembly) -> tuple[Hit, Omission | None] | None:
+def found_for(item: Item, assembly: Assembly) -> SearchResult | None:
     """Return the search result a thing turned up as (the best memory of a message) and its stop."""
     for hit, out in searched(assembly):
         if hit.id == item.id or (item.kind == MESSAGE and item.id in hit.message_ids):
@@ -129,8 +142,7 @@ def tokens_needed(history: History, index: int, rule: str) -> int:
 def _buffer_checks(item: Item, assembly: Assembly, history: History | None) -> Iterable[Check]:
     plan = assembly.window
     if plan is None:
-        explained = any(item.id in part.ids for part in assembly.parts)
-        yield Check(Gate.NOT_EXPLAINED, True if explained else None, Gate.NOT_EXPLAINED.value)
+        yield _as_the_class_tells(item, assembly)
         return
     if item.index is None or item.index >= plan.total:
         yield Check(SAID, passed=False, reason="it is not among the messages of that turn")
@@ -142,6 +154,16 @@ def _buffer_checks(item: Item, assembly: Assembly, history: History | None) -> I
         return
     yield Check(Gate.ORPHAN, passed=True, reason="no tool result without its call")
     yield _fits(item.index, plan, history)
+
+
+def _as_the_class_tells(item: Item, assembly: Assembly) -> Check:
+    """Say what a strategy without a window plan tells of a message, or that it does not."""
+    if item.id in assembly.message_ids:
+        return Check("in the messages returned", passed=True)
+    for out in assembly.omissions:
+        if item.id in out.ids and out.gate is not Gate.NOT_EXPLAINED:
+            return _stop(out)
+    return Check(Gate.NOT_EXPLAINED, passed=None, reason=Gate.NOT_EXPLAINED.value)
 
 
 def _fits(index: int, plan: WindowPlan, history: History | None) -> Check:
@@ -159,24 +181,21 @@ def _fits(index: int, plan: WindowPlan, history: History | None) -> Check:
     return Check(Gate.TOKEN_LIMIT, passed=False, reason=reason, needed=needed, available=left)
 
 
-def _recall_checks(item: Item, assembly: Assembly, settings: MemorySettings) -> Iterable[Check]:
+def _recall_checks(
+    found: SearchResult | None, assembly: Assembly, settings: MemorySettings
+) -> Iterable[Check]:
     recall = assembly.recall
     if recall is None:
         off = "recall is switched off" if not settings.recall else "nothing was searched"
         yield Check(SEARCH, passed=False if not settings.recall else None, reason=off)
         return
-    if recall.skipped:
-        yield Check(SEARCH, passed=False, reason=recall.skipped)
-        return
-    found = found_for(item, assembly)
     if found is None:
-        reason = f"no memory of it among the {recall.searched:,} searched, or too far down to tell"
+        reason = recall.skipped or f"no memory of it is among the {recall.searched:,} searched"
         yield Check(SEARCH, passed=False, reason=reason)
         return
     hit, out = found
-    yield Check(
-        SEARCH, passed=True, reason=f"rank {hit.rank:,} of {recall.searched:,} for this question"
-    )
+    ranked = f"rank {hit.rank:,} of" if hit.rank else "one of"
+    yield Check(SEARCH, passed=True, reason=f"{ranked} {recall.searched:,} for this question")
     stopped = out.gate if out is not None else None
     for gate in RECALL_GATES:
         if gate is stopped and out is not None:

@@ -268,13 +268,17 @@ class Ledger:
 
     def _write(self, write: MemoryWrite, appended: Sequence[str], at: int) -> None:
         """Take in what the turn did to long-term memory; it counts from the next column on."""
-        messages = write.message_ids or appended
-        if write.action in ("remembered", "duplicate"):
+        messages = write.message_ids or (appended if write.kind == "turn" else ())
+        if write.action in ("remembered", "duplicate", "corrected"):
             track = self.tracks[MEMORY]
             track.layers[Fate.LONG_TERM].start(track.add(write.id, at, write.text), at + 1)
-            self._keep(Fate.LONG_TERM, write.id, messages, at + 1)
-        elif write.action in ("forgotten", "corrected"):
-            self._drop(write.id, at + 1, superseded=write.action == "corrected")
+            corrected = self.notes.made_from.get(write.replaces, ())
+            self._keep(Fate.LONG_TERM, write.id, (*messages, *corrected), at + 1)
+        if write.replaces and write.replaces != write.id:
+            self._drop(write.replaces, at + 1, superseded=True)
+            self.notes.note(MEMORY, write.replaces, Noted(at, "replaced", None, write.text))
+        if write.action == "forgotten":
+            self._drop(write.id, at + 1, superseded=False)
         event = Noted(at, write.action, None, write.reason)
         if write.action in ("skipped", "waiting"):
             for message in messages:

@@ -262,6 +262,8 @@ class _Teller:
                 yield self._line(event.column, f"kept in long-term memory{reason}.")
             elif event.action == "duplicate":
                 yield self._line(event.column, f"said again, stored once{reason}.")
+            elif event.action == "replaced":
+                yield self._line(event.column, f"{whose}replaced by {_quote(event.after)}.")
             else:
                 yield self._line(event.column, f"{whose}{event.action}{reason}.")
 

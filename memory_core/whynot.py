@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from memory_core.buffer import History
-from memory_core.contents import searched
-from memory_core.fate import MESSAGE
+from memory_core.fate import FACT, SUMMARY
 from memory_core.gates import (
     BUFFER_ROUTE,
     MEMORY_ROUTE,
@@ -23,12 +22,13 @@ from memory_core.gates import (
     Check,
     Item,
     Route,
+    SearchResult,
     found_for,
     place_of,
     routes_of,
     tokens_needed,
 )
-from memory_core.prompt import Assembly, Gate
+from memory_core.prompt import Assembly, Gate, Omission, Source
 from memory_core.settings import ALL_SESSIONS, MemorySettings
 from memory_core.smallest import HUNDREDTHS, Grid, SettingChange, smallest
 
@@ -36,6 +36,7 @@ Plan = Callable[[MemorySettings], Assembly]
 """Plans the prompt of one turn again, under other settings; pure."""
 
 _NEAR = 100  # near misses to look through for the numbers; what stopped them is the same
+_MOST = 1_000  # memories that can be let in to find one that is far down
 _ROUNDS = 6  # the limit moves what stands in front of the buffer, which moves the limit
 
 
@@ -72,20 +73,41 @@ def why_not(
         assembly = plan(settings.with_(near_misses=max(_NEAR, settings.near_misses)))
     elif assembly is None:
         raise ValueError("why_not needs the prompt or a planner of it")
-    routes = routes_of(item, assembly, settings, history)
     place = place_of(item, assembly)
+    far = _far_down(item, settings, plan) if plan is not None and not place else None
+    routes = routes_of(item, assembly, settings, history=history, found=far)
     if place:
         return WhyNot(item, place, routes, sentence=f"It is in this prompt, {place}.")
     stops = [(route, route.stopped) for route in routes]
     told = "; ".join(f"{r.name}: {_told(stop)}" for r, stop in stops if stop is not None)
     if plan is None:
         return WhyNot(item, "", routes, sentence=f"Stopped. {told}.")
-    search = _Search(item, settings, plan, assembly, history)
+    search = _Search(item, settings, plan, assembly, history, far or found_for(item, assembly))
     changes = [c for route, stop in stops if stop is not None for c in search.changes(route, stop)]
     best = {c.setting: c for c in sorted(changes, key=lambda c: -_size(c, settings))}
     ordered = tuple(sorted(best.values(), key=lambda c: _size(c, settings)))
     end = f"Enough would be: {ordered[0].words}." if ordered else "No single setting lets it in."
     return WhyNot(item, "", routes, ordered, f"Stopped. {told}. {end}")
+
+
+def _far_down(item: Item, settings: MemorySettings, plan: Plan) -> SearchResult | None:
+    """Return what stopped a memory that is too far down to be among the near misses, if it is."""
+    near = settings.with_(near_misses=max(_NEAR, settings.near_misses))
+    if not settings.recall or item.kind in (FACT, SUMMARY) or found_for(item, plan(near)):
+        return None
+    by_rank = near.with_(top_k=_MOST)
+    for tried in (by_rank, by_rank.with_(threshold=-1.0)):
+        found = found_for(item, plan(tried))
+        if found is None or (found[1] is not None and found[1].gate is not Gate.BUDGET):
+            continue
+        hit = found[0]
+        gate, needed, available = Gate.TOP_K, float(hit.rank), float(settings.top_k)
+        reason = f"rank {hit.rank:,}, top_k is {settings.top_k:,}"
+        if tried is not by_rank:
+            gate, needed, available = Gate.THRESHOLD, settings.threshold, hit.score
+            reason = f"score {hit.score:.2f} under threshold {settings.threshold:.2f}"
+        return hit, Omission(gate, Source.RETRIEVED, (hit.id,), reason, needed, available)
+    return None
 
 
 class _Remembered:
@@ -111,6 +133,7 @@ class _Search:
     plan: Plan
     base: Assembly
     history: History | None
+    found: SearchResult | None
 
     def changes(self, route: Route, stop: Check) -> Iterable[SettingChange]:
         """Yield the changes that let the thing in past the gate that stopped it."""
@@ -216,22 +239,14 @@ class _Search:
         return (given + stop.needed - (stop.available or 0)) / allotment.memory
 
     def _scores(self) -> list[float]:
-        found = found_for(self.item, self.base)
-        return [found[0].score] if found is not None else []
+        return [self.found[0].score] if self.found is not None else []
 
     def _searched(self) -> int:
         recall = self.base.recall
-        return max(self.settings.top_k, min(1_000, recall.searched if recall is not None else 0))
+        return max(self.settings.top_k, min(_MOST, recall.searched if recall is not None else 0))
 
     def _rank(self) -> list[int]:
-        """Return how many must be let in for this one to be the last of them."""
-        ahead = 1
-        for hit, out in searched(self.base):
-            mine = hit.id == self.item.id
-            if mine or (self.item.kind == MESSAGE and self.item.id in hit.message_ids):
-                return [ahead]
-            ahead += out is None or out.gate is Gate.TOP_K
-        return []
+        return [self.found[0].rank] if self.found is not None else []
 
 
 _SHARES = ("share_buffer", "share_retrieved", "share_state")

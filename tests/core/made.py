@@ -12,12 +12,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
+
 from memory_core.assemble import Layers, assemble, memory_tokens
 from memory_core.buffer import History
+from memory_core.fusion import LENT, Features
 from memory_core.messages import Message, StoredMessage
-from memory_core.prompt import Assembly, Gate, Hit, Omission, Recall, Source
-from memory_core.settings import THIS_SESSION, MemorySettings
+from memory_core.prompt import Assembly
+from memory_core.ranking import Candidates, rank_hits
+from memory_core.settings import DENSE, MemorySettings
+from memory_core.shelf import Snapshot
 from memory_core.state import AgentState, KeyFact, add_fact, diff, drop_facts, set_preference
+from memory_core.stores.protocols import MemoryRecord
 from memory_core.summary import NO_SUMMARY, Summary, check_facts, plan_summary
 from memory_core.tokens import TokenCounter
 from memory_core.trace import REPLY, MemoryWrite, ModelCall, TurnTrace
@@ -192,45 +198,31 @@ class Talk:
 
     def ranking(self, records: list[Record], query: str):
         """Return settings -> the ranking of these memories, through every gate in order."""
-        scored = sorted(((self.similarity(r.text, query), r) for r in records), key=lambda p: -p[0])
+        similar = np.array([self.similarity(record.text, query) for record in records])
+        features = Features(
+            similarity=similar,
+            words=np.zeros(len(records)),
+            place=np.arange(len(records)),
+            beside=np.full((len(records), len(LENT)), -1),
+            lends=np.zeros(len(records), dtype=bool),
+            created=np.zeros(len(records)),
+        )
+        stored = tuple(
+            MemoryRecord(r.id, "u", r.session, r.turn, "turn", r.text, r.message_ids, START)
+            for r in records
+        )
+        found = Candidates(query, Snapshot(stored, features, 1 - similar, np.zeros((0, 0), "f4")))
 
         def ranking(settings: MemorySettings):
-            def rank(in_buffer: frozenset[str], budget: int) -> Recall:
-                hits, near, left = [], [], budget
-                for place, (similarity, record) in enumerate(scored, 1):
-                    hit = Hit(
-                        record.id,
-                        record.text,
-                        similarity,
-                        1 - similarity,
-                        similarity,
-                        place,
-                        0,
-                        turn=record.turn,
-                        session=record.session,
-                        message_ids=record.message_ids,
-                    )
-                    hit = replace(hit, tokens=memory_tokens(hit, COUNTER))
-                    gate, need, have = None, similarity, 0.0
-                    if settings.scope == THIS_SESSION and record.session != "s":
-                        gate = Gate.OTHER_SESSION
-                    elif record.message_ids and in_buffer.issuperset(record.message_ids):
-                        gate = Gate.IN_BUFFER
-                    elif similarity < settings.threshold:
-                        gate, have = Gate.THRESHOLD, settings.threshold
-                    elif len(hits) >= settings.top_k:
-                        gate, need, have = Gate.TOP_K, len(hits) + 1, settings.top_k
-                    elif hit.tokens > left:
-                        gate, need, have = Gate.BUDGET, hit.tokens, left
-                    if gate is None:
-                        hits.append(hit)
-                        left -= hit.tokens
-                    elif len(near) < settings.near_misses:
-                        out = Omission(gate, Source.RETRIEVED, (hit.id,), gate.value, need, have)
-                        near.append((hit, out))
-                return Recall(query, tuple(hits), tuple(near), searched=len(scored))
-
-            return rank
+            return lambda in_buffer, budget: rank_hits(
+                found,
+                settings=settings.with_(recall_method=DENSE),
+                session="s",
+                in_buffer=in_buffer,
+                budget=budget,
+                count=lambda hit: memory_tokens(hit, COUNTER),
+                now=START,
+            )
 
         return ranking
 

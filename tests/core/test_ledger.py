@@ -13,7 +13,8 @@ from memory_core.fate import FACT, IN_PROMPT, KINDS, MEMORY, MESSAGE, STATE, SUM
 from memory_core.ledger import Ledger
 from memory_core.settings import MemorySettings
 from memory_core.spans import Spans
-from memory_core.trace import TurnTrace
+from memory_core.stories import tell
+from memory_core.trace import MemoryWrite, TurnTrace
 from tests.core.made import Record, Talk
 
 WORDS = ["I can't eat nuts", "the oven is new", "Porto", "hello", "a long tale " * 12, "ça va 🙂"]
@@ -198,6 +199,21 @@ def test_memories_of_other_sessions_have_no_message_rows():
     ledger = Ledger.fold(talk.traces)
     assert ledger.fate(MEMORY, "other", 1) is Fate.RETRIEVED
     assert ledger.tracks[MESSAGE].ids == ["m0", "m1"]
+
+
+def test_a_correction_puts_the_new_memory_in_the_old_ones_place():
+    """The corrected memory is superseded from the next turn on, the new one holds its messages."""
+    talk = Talk(MemorySettings(recall=False))
+    talk.say("I live in Faro")
+    trace = talk.say("No, in Porto", remember=False).trace
+    new = MemoryWrite("corrected", "r9", "I live in Porto", replaces="r1")
+    talk.moments[1] = replace(talk.moments[1], trace=replace(trace, memories=(new,)))
+    talk.say("and now?")
+    ledger = Ledger.fold(talk.traces)
+    assert ledger.fate(MEMORY, "r1", 3) is Fate.SUPERSEDED
+    assert ledger.fate(MEMORY, "r9", 3) is Fate.LONG_TERM
+    assert ledger.notes.memories_of["m0"] == ["r1", "r9"]
+    assert "replaced by 'I live in Porto'." in tell(ledger, MEMORY, "r1").text
 
 
 def test_turns_must_come_in_order():

@@ -310,3 +310,23 @@ def test_asking_again_does_not_change_what_is_planned():
     ask(moment, Item(MESSAGE, "m0", 0))
     assert moment.plan(moment.settings) == before
     assert assemble(replace(moment.layers), moment.settings, COUNTER) == before
+
+
+def test_a_memory_far_down_is_found_and_told():
+    """A memory beyond all near misses is told its rank or score, and its change still works."""
+    talk = Talk(
+        MemorySettings(token_limit=3_500, top_k=1, threshold=0.3, share_retrieved=1.0, tools=False)
+    )
+    for number in range(160):
+        talk.records.append(Record(f"x{number}", f"{number}", 1, "other", (f"y{number}",)))
+        talk.similar = {**talk.similar, f"{number}": 0.9 - number / 200}
+    moment = talk.say("what is in the notes?", remember=False)
+    ranked = ask(moment, Item(MEMORY, "x110"))
+    assert ranked.routes[0].stopped.gate == Gate.TOP_K
+    assert ranked.routes[0].stopped.needed == 111
+    assert [(c.setting, c.value, c.less) for c in ranked.changes] == [("top_k", 111, 110)]
+    low = ask(moment, Item(MEMORY, "x140"), top_k=0)
+    assert low.routes[0].stopped.gate == Gate.THRESHOLD
+    assert low.changes == ()
+    lowest = ask(moment, Item(MEMORY, "x140"), top_k=1_000)
+    assert [(c.setting, c.value) for c in lowest.changes] == [("threshold", 0.2)]
