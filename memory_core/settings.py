@@ -44,7 +44,7 @@ class MemorySettings:
     image_tokens: int = 765
     recall: bool = True
     top_k: int = 4
-    threshold: float = 0.1
+    threshold: float = 0.15
     near_misses: int = 5
     scope: str = ALL_SESSIONS
     recall_method: str = HYBRID
