@@ -8,7 +8,6 @@ supersedes the last turn. Nothing here plans or explains; it only connects.
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -37,7 +36,7 @@ from memory_core.settings import MemorySettings
 from memory_core.state import AgentState
 from memory_core.stores.opening import open_store
 from memory_core.stores.protocols import SessionInfo, SessionKey, Store
-from memory_core.stores.vectors.base import CollectionSpec, VectorDatabase
+from memory_core.stores.vectors.base import VectorDatabase
 from memory_core.stores.vectors.chroma import open_chroma
 from memory_core.summary import Summary
 from memory_core.tokens import TokenCounter, encoding_for
@@ -54,26 +53,9 @@ class Engine:
         self.store = store
         self.vectors = vectors
         self.embedder = embedder
-        self._longterm: dict[str, LongTermMemory] = {}
-        self._lock = threading.Lock()
-
-    def longterm(self, user: str) -> LongTermMemory:
-        """Return the long-term memory of a user, opened once per process."""
-        with self._lock:
-            if user not in self._longterm:
-                spec = CollectionSpec(
-                    title=f"{user} / {self.embedder.name}",
-                    model=self.embedder.name,
-                    dimension=self.embedder.dimension,
-                    user=user,
-                )
-                self._longterm[user] = LongTermMemory(
-                    index=self.vectors.open(spec),
-                    embedder=self.embedder,
-                    store=self.store,
-                    clock=utc_now,
-                )
-            return self._longterm[user]
+        self.longterm = LongTermMemory(
+            vectors=vectors, embedder=embedder, store=store, clock=utc_now
+        )
 
     def sessions(self, user: str) -> list[SessionInfo]:
         """Return a user's sessions, last used first."""
@@ -102,7 +84,7 @@ class Engine:
             key=key,
             counter=counter,
             settings=settings,
-            longterm=self.longterm(key.user),
+            longterm=self.longterm,
         )
         return Chat(session, model=model, llm=build_llm(model, key=key_text))
 
@@ -272,7 +254,7 @@ def open_session(
         key=key,
         counter=counter,
         settings=settings,
-        longterm=engine.longterm(key.user) if settings.recall else None,
+        longterm=engine.longterm,
     )
 
 

@@ -23,20 +23,21 @@ from llama_index.core.memory.types import BaseMemory
 
 from memory_core.assemble import Layers, Rank, assemble, memory_tokens
 from memory_core.errors import MemoryInspectorError, ModelError, PromptTooLarge
-from memory_core.explain import explain_sent
+from memory_core.explain import explain_aside, explain_sent
 from memory_core.folding import extract_facts, fold
 from memory_core.llama import from_chat, to_chat
 from memory_core.longterm import Candidates, rank_hits
 from memory_core.messages import Json, Message
 from memory_core.models.failures import explain
-from memory_core.prompt import Assembly, Part, Source
+from memory_core.prompt import Assembly
 from memory_core.recording import RecordingLLM
 from memory_core.session import OpenTurn, Session
 from memory_core.settings import MemorySettings
 from memory_core.stores.protocols import SessionKey
 from memory_core.summary import plan_summary
-from memory_core.tokens import PRIMING, TokenCounter
+from memory_core.tokens import TokenCounter
 from memory_core.trace import REPLY, ModelCall, TurnTrace
+from memory_core.turn_memory import TurnRecorder
 
 log = logging.getLogger("memory_core.memory")
 
@@ -103,9 +104,9 @@ class LayeredMemory(BaseMemory):
         """How chat engines count the prefix that they put before the memory's messages."""
         return self._session.counter.encode
 
-    def recorder(self) -> _TurnRecorder:
+    def recorder(self) -> TurnRecorder:
         """Return who keeps the model calls of this memory's turns."""
-        return _TurnRecorder(self)
+        return TurnRecorder(self)
 
     def watch(self, llm: RecordingLLM | None) -> None:
         """Use this model, watched by :meth:`recorder`, for summaries and facts."""
@@ -222,17 +223,7 @@ class LayeredMemory(BaseMemory):
         tool_tokens = counter.tools(tools)
         if purpose == REPLY:
             return explain_sent(sent, known=self._given, tool_tokens=tool_tokens, counter=counter)
-        parts = [
-            Part(
-                Source.SYSTEM if message.role == "system" else Source.BUFFER,
-                counter.message(message),
-                message=index,
-                end=len(message.text),
-            )
-            for index, message in enumerate(sent)
-        ]
-        parts.append(Part(Source.FORMAT, PRIMING, note="primes the reply"))
-        return Assembly(tuple(sent), ("",) * len(sent), tuple(parts), counter=counter.id)
+        return explain_aside(sent, counter)
 
     def _assemble_live(self, turn: OpenTurn | None, query: str, in_front: int) -> Assembly:
         session = self._session
@@ -344,29 +335,6 @@ class LayeredMemory(BaseMemory):
             session.longterm.catch_up(session.key.user)
         except MemoryInspectorError as exc:
             log.warning("memories wait to be indexed: %s", exc)
-
-
-class _TurnRecorder:
-    """Keeps model calls in the running turn of a memory."""
-
-    def __init__(self, memory: LayeredMemory) -> None:
-        self._memory = memory
-
-    def explain(self, purpose: str, sent: Sequence[Message], tools: Sequence[Json]) -> Assembly:
-        return self._memory.sent(purpose, sent, tools)
-
-    def count(self, message: Message) -> int:
-        return self._memory.session.counter.message(message)
-
-    def elapsed(self) -> float:
-        turn = self._memory.session.turn
-        return turn.elapsed() if turn is not None else 0.0
-
-    def add(self, call: ModelCall) -> None:
-        turn = self._memory.session.turn
-        if turn is not None:
-            turn.calls.append(call)
-            turn.spend("model", call.milliseconds)
 
 
 def _text_of(value: str | ChatMessage | None) -> str:

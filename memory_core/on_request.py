@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 
 from memory_core.assemble import memory_tokens
-from memory_core.longterm import rank_hits
 from memory_core.session import Session
 from memory_core.state import KeyFact, add_fact, drop_facts
 from memory_core.summary import normalise
@@ -37,7 +36,13 @@ class OnRequest:
             return f"Already known: {fact.text}" if fact.text else "There was nothing to remember."
         if session.longterm is not None and turn is not None:
             records, writes = session.longterm.plan_fact(
-                fact, user=session.key.user, session=session.key.session, now=turn.started
+                fact.text,
+                user=session.key.user,
+                session=session.key.session,
+                turn=fact.turn,
+                now=turn.started,
+                message_ids=(fact.message_id,) if fact.message_id else (),
+                planned=turn.records,
             )
             turn.records += records
             turn.memories += writes
@@ -49,15 +54,12 @@ class OnRequest:
         facts = [f.text for f in session.state.key_facts if _shares_a_word(query, f.text)]
         lines = [f"- {text} (key fact)" for text in facts]
         if session.longterm is not None:
-            candidates = session.longterm.search(query, user=session.key.user)
-            found = rank_hits(
-                candidates,
-                settings=session.settings,
+            found = session.longterm.recall(
+                query,
+                user=session.key.user,
                 session=session.key.session,
-                in_buffer=frozenset(),
-                budget=None,
+                settings=session.settings,
                 count=lambda hit: memory_tokens(hit, session.counter),
-                now=session.clock(),
             )
             lines += [f"- {hit.text} (memory, score {hit.score:.2f})" for hit in found.hits]
             if session.turn is not None:
@@ -75,7 +77,7 @@ class OnRequest:
         session.change_state(lambda state: drop_facts(state, ids))
         forgotten = [MemoryWrite("forgotten", f.id, f.text, "fact", "on request") for f in facts]
         if session.longterm is not None and turn is not None:
-            records, writes = session.longterm.plan_forget(text, user=session.key.user)
+            records, writes = session.longterm.plan_forget(user=session.key.user, text=text)
             turn.records += records
             forgotten += [w for w in writes if w.id not in ids]
         if turn is not None:

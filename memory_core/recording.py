@@ -237,7 +237,9 @@ class RecordingLLM(FunctionCallingLLM):
             response, error_on_no_tool_call=error_on_no_tool_call, **kwargs
         )
 
-    def _prepare_chat_with_tools(self, tools: Sequence[BaseTool], **kwargs: Any) -> dict[str, Any]:
+    def _prepare_chat_with_tools(  # type: ignore[override]
+        self, tools: Sequence[BaseTool], **kwargs: Any
+    ) -> dict[str, Any]:
         if not isinstance(self._inner, FunctionCallingLLM):
             raise ValueError(f"{self._inner.class_name()} cannot be offered tools")  # noqa: TRY004
         return self._inner._prepare_chat_with_tools(tools, **kwargs)  # noqa: SLF001

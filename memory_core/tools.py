@@ -69,7 +69,7 @@ def build_functions(change: ChangeState, memory: MemoryOnRequest) -> list[Callab
         return memory.forget(text)
 
     set_user_preference.__name__ = "set_preference"
-    functions = [
+    functions: list[Callable[..., str]] = [
         update_workflow_state,
         get_workflow_state,
         set_user_preference,

@@ -94,7 +94,7 @@ def open_chat(engine: Engine, wire, rng: random.Random, user: str) -> Chat:
         key=info.key,
         counter=counter,
         settings=knobs,
-        longterm=engine.longterm(user),
+        longterm=engine.longterm,
     )
     return Chat(session, model=model, llm=llm)
 
