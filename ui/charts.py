@@ -22,6 +22,8 @@ TURNS_SHOWN = 40
 CONFIG = {"displayModeBar": False, "scrollZoom": False}
 _ZOOM_FROM = 3  # a window this many times the limit would squeeze the bar: show less of it
 _NO_TEMPLATE: Figure = {"layout": {}, "data": {}}
+_QUIET_AXIS: Figure = {"showgrid": False, "zeroline": False, "fixedrange": True}
+_BAR_FOOT = 0.7  # where the prompt's bar ends when past turns stand below it
 _HOVER_TEXT = 90
 
 
@@ -42,51 +44,29 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
         for segment in bar.segments
     ]
     if bar.free:
-        data.append(_plain_bar("free", bar.free, translucent(GREY, 0.15), ""))
-    shapes = [_line_at(bar.limit, top=1.0, bottom=0.66 if turns else 0.0)]
-    notes = [_note_at(bar.limit, f"limit {bar.limit:,}", end)]
+        data.append(_plain_bar("free", bar.free, translucent(GREY, 0.15)))
+    foot = _BAR_FOOT if turns else 0.0
+    shapes = [_line_at(bar.limit, top=1.0, bottom=foot)]
     if bar.reserve and reserve_start < end:
-        shapes.append(_reserve_box(reserve_start, end, bottom=0.66 if turns else 0.0))
+        shapes.append(_reserve_box(reserve_start, end, bottom=foot))
     layout: Figure = {
         "template": _NO_TEMPLATE,
         "barmode": "stack",
-        "height": 230 if turns else 130,
-        "margin": {"l": 8, "r": 8, "t": 24, "b": 24},
+        "height": 240 if turns else 130,
+        "margin": {"l": 8, "r": 8, "t": 22, "b": 44},
         "showlegend": True,
-        "legend": {"orientation": "h", "y": -0.12, "x": 0, "traceorder": "normal"},
-        "xaxis": {
-            "range": [0, max(end, 1)],
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-        },
-        "yaxis": {
-            "domain": [0.66, 1.0] if turns else [0, 1],
-            "showticklabels": False,
-            "fixedrange": True,
-        },
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
+        "xaxis": {**_QUIET_AXIS, "range": [0, max(end, 1)], "showticklabels": False},
+        "yaxis": {**_QUIET_AXIS, "domain": [foot, 1.0], "showticklabels": False},
         "shapes": shapes,
-        "annotations": notes,
-        "bargap": 0.05,
+        "annotations": [_note_at(bar.limit, f"limit {bar.limit:,}", end)],
+        "bargap": 0.08,
     }
     if turns:
         data += _turn_traces(turns[-TURNS_SHOWN:], {s.source for s in bar.segments})
-        layout["xaxis2"] = {
-            "anchor": "y2",
-            "showgrid": False,
-            "fixedrange": True,
-            "tickformat": "d",
-            "title": {"text": "turn", "standoff": 0},
-            "nticks": 10,
-        }
-        layout["yaxis2"] = {
-            "anchor": "x2",
-            "domain": [0.0, 0.42],
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-            "nticks": 3,
-        }
+        numbers = {"tickformat": "d", "nticks": 10, "title": {"text": "turn", "standoff": 2}}
+        layout["xaxis2"] = {**_QUIET_AXIS, **numbers, "anchor": "y2"}
+        layout["yaxis2"] = {**_QUIET_AXIS, "anchor": "x2", "domain": [0.16, 0.56], "nticks": 3}
     return {"data": data, "layout": layout}
 
 
@@ -158,14 +138,14 @@ def _bar(source: Source, x: Sequence[Any], y: Sequence[Any], *, horizontal: bool
     }
 
 
-def _plain_bar(name: str, tokens: int, colour: str, pattern: str) -> Figure:
+def _plain_bar(name: str, tokens: int, colour: str) -> Figure:
     return {
         "type": "bar",
         "orientation": "h",
         "name": name,
         "x": [tokens],
         "y": [""],
-        "marker": {"color": colour, "pattern": {"shape": pattern}},
+        "marker": {"color": colour},
         "hovertemplate": f"{name}<br>{tokens:,} tokens<extra></extra>",
     }
 

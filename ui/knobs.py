@@ -187,7 +187,7 @@ def _apply(redraw: Sequence[str], **changes: Json) -> None:
         settings = page.settings.with_(**changes)
     except InvalidInput as exc:
         page.notice = str(exc)
-        return
+        st.rerun()
     if engine is not None:
         sessions.use_settings(page, engine, settings)
     st.rerun(list(redraw))

@@ -52,7 +52,7 @@ def _model(model: ModelChoice) -> tuple[str, str]:
     """Return the import of the model's class and the expression that makes it."""
     if model.kind == OFFLINE:
         return (
-            "from memory_core.models.offline import OfflineLLM",
+            "from memory_core.models.offline.llm import OfflineLLM",
             f"OfflineLLM(context_window={model.context_window})",
         )
     if model.kind == OPENAI:

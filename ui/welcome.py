@@ -57,5 +57,6 @@ def play(sample_id: str) -> None:
         sessions.name_after(page, engine, sample.title)
     except MemoryInspectorError as exc:
         page.error = exc
-        return
-    page.player = Player(sample)
+    else:
+        page.player = Player(sample)
+    st.rerun()  # the button stands in a fragment; the whole page changes

@@ -1,0 +1,181 @@
+"""Sessions and settings: new, rename, switch, duplicate, delete with undo, links, code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from memory_core.models.catalogue import ModelChoice
+from memory_core.settings import MemorySettings
+from tests.app.conftest import checked, page_of, say, texts
+from ui.snippet import snippet
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def choose(at, option):
+    """Choose from the session's menu."""
+    at.session_state["session-menu"] = option
+    return at
+
+
+def open_dialog(at, name):
+    """Open a dialog as its button would."""
+    page_of(at).dialog = name
+    return checked(at.run())
+
+
+def test_new_chat_starts_empty_and_the_old_one_can_be_opened_again(visit):
+    """Sessions do not mix: each shows its own messages, and switching goes both ways."""
+    at = say(visit(), "The first chat is about rye.")
+    first = page_of(at).info.key.session
+    at.button(key="session-new").click()
+    checked(at.run())
+    assert texts(at) == []
+    say(at, "The second chat is about oats.")
+    at.selectbox(key="session").set_value(first)
+    checked(at.run())
+    assert texts(at)[0] == "The first chat is about rye."
+
+
+def test_pressing_new_twice_leaves_one_empty_session(visit, engine):
+    """An empty session is used before another one is made."""
+    at = visit()
+    for _ in range(3):
+        at.button(key="session-new").click()
+        checked(at.run())
+    assert len(engine.sessions("local")) == 1
+
+
+def test_rename(visit):
+    """A title is changed and kept; an empty one is refused in one sentence."""
+    at = open_dialog(say(visit(), "hello"), "rename")
+    at.text_input(key="rename-title").set_value("   ")
+    next(b for b in at.button if b.label == "Rename").click()
+    checked(at.run())
+    assert any("at least one character" in error.value for error in at.error)
+    at.text_input(key="rename-title").set_value("Bread <b>& butter</b> 🥖")
+    next(b for b in at.button if b.label == "Rename").click()
+    checked(at.run())
+    assert page_of(at).info.title == "Bread <b>& butter</b> 🥖"
+    assert page_of(visit()).info.title == "Bread <b>& butter</b> 🥖"
+
+
+def test_delete_can_be_undone(visit, engine):
+    """A deleted session is gone from the list and comes back whole."""
+    from ui import sessions
+
+    at = say(visit(), "Keep me.")
+    page = page_of(at)
+    sessions.delete(page, engine)
+    checked(at.run())
+    assert texts(at) == []
+    at.button(key="session-undo").click()
+    checked(at.run())
+    assert texts(at)[0] == "Keep me."
+
+
+def test_duplicate_is_a_session_of_its_own(visit, engine):
+    """A copy holds all turns; what is said in it does not reach the original."""
+    from ui import sessions
+
+    at = say(visit(), "The original.")
+    original = page_of(at).info.key
+    sessions.duplicate(page_of(at), engine)
+    checked(at.run())
+    assert texts(at)[0] == "The original."
+    say(at, "Only in the copy.")
+    assert len(engine.store.messages(original)) == 2
+    assert len(engine.store.messages(page_of(at).info.key)) == 4
+
+
+def test_settings_of_a_link_start_a_chat_of_their_own(visit):
+    """A shared link opens a new chat with its settings; the last session keeps its own."""
+    at = say(visit(), "My own session.")
+    query = {"token_limit": "900", "top_k": "2", "system_prompt": "Be brief."}
+    linked = visit(**query)
+    assert texts(linked) == []
+    settings = page_of(linked).settings
+    assert (settings.token_limit, settings.top_k, settings.system_prompt) == (900, 2, "Be brief.")
+    assert any("token_limit 900" in info.value for info in linked.info)
+    assert page_of(at).settings == MemorySettings()
+
+
+def test_link_with_values_that_cannot_be_used_is_refused_in_words(visit):
+    """A broken link changes nothing and says what is wrong with it."""
+    for name, value in (
+        ("token_limit", "-5"),
+        ("top_k", "many"),
+        ("threshold", "NaN"),
+        ("scope", "everyone"),
+        ("system_prompt", "x" * 5000),
+    ):
+        at = visit(**{name: value})
+        assert any(name in info.value for info in at.info), name
+        assert page_of(at).settings == MemorySettings()
+
+
+def test_state_can_be_edited_and_a_stale_edit_is_refused(visit):
+    """An edit is saved as the next version; one that started from an older version is not."""
+    at = say(visit(), "hello")
+    page = page_of(at)
+    page.panel = "State"
+    checked(at.run())
+    at.button(key="state-edit").click()
+    checked(at.run())
+    at.text_area(key="state-json").set_value('{"workflow": "order", "slots": {"loaves": 3}}')
+    next(b for b in at.button if b.label == "Save").click()
+    checked(at.run())
+    state = page.chat.state
+    assert (state.workflow, dict(state.slots)) == ("order", {"loaves": 3})
+    assert page.dialog == ""
+    page.dialog, page.state_base = "state", 0
+    checked(at.run())
+    at.text_area(key="state-json").set_value('{"workflow": "late"}')
+    next(b for b in at.button if b.label == "Save").click()
+    checked(at.run())
+    assert any("version" in error.value for error in at.error)
+    assert page.chat.state.workflow == "order"
+
+
+def test_state_that_is_no_json_is_refused_and_kept_on_screen(visit):
+    """A broken edit says where it is broken and loses nothing that was typed."""
+    at = open_dialog(say(visit(), "hello"), "state")
+    for text in ("{", "[]", '{"versions": 3}', '{"slots": 7}'):
+        at.text_area(key="state-json").set_value(text)
+        next(b for b in at.button if b.label == "Save").click()
+        checked(at.run())
+        assert at.error, text
+        assert at.text_area(key="state-json").value == text
+
+
+def test_copied_code_runs(tmp_path):
+    """The program that stands for some settings runs as it is and uses exactly them."""
+    settings = MemorySettings(token_limit=900, top_k=2, system_prompt='Say "no" twice.\nThen stop.')
+    program = tmp_path / "agent.py"
+    program.write_text(snippet(settings, ModelChoice()), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nuts" in done.stdout
+    assert "token_limit=900" in program.read_text(encoding="utf-8")
+
+
+def test_copied_code_holds_no_key_and_compiles_for_every_model():
+    """For each kind of model the program is valid Python and names no key."""
+    for model in (
+        ModelChoice("openai", "gpt-4o-mini"),
+        ModelChoice("openai_like", "llama3.2", "http://localhost:11434/v1"),
+        ModelChoice("local", "/models/a b's.gguf"),
+    ):
+        text = snippet(MemorySettings(), model)
+        compile(text, "agent.py", "exec")
+        assert "sk-" not in text
