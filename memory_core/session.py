@@ -283,6 +283,11 @@ class Session:
             return
         rows = self.store.turns(self.key, first=self.last_turn, last=self.last_turn)
         self.last_trace = trace_from_json(rows[0].trace, self.find)
+        version = self.last_trace.state_version
+        if version == self.state.version:
+            self._traced_state = self.state
+        elif version:  # edited by hand since
+            self._traced_state = self.store.state(self.key, version)
         assembly = self.last_trace.assembly
         if assembly is not None and assembly.window is not None:
             self.window_start = min(assembly.window.start, len(self.messages))
