@@ -119,9 +119,11 @@ def _objects(reply: str) -> Iterator[Mapping[str, Json]]:
     while (at := reply.find("{", at)) >= 0:
         try:
             value, at = decoder.raw_decode(reply, at)
-        except (ValueError, RecursionError):
+        except ValueError:
             at += 1
             continue
+        except RecursionError:  # a model that repeats itself; every further brace would be the same
+            return
         yield value
 
 

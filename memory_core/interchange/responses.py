@@ -80,10 +80,8 @@ class ItemReader:
         return self._blocks
 
     def _message(self, value: Mapping[str, Json], place: str) -> None:
-        if self._blocks is None or self._spoken:
-            blocks = self._open(place)
-        else:
-            blocks = self._blocks
+        opened = self._blocks if not self._spoken else None
+        blocks = self._open(place) if opened is None else opened
         self._id = value.get("id")
         blocks += read_content(value.get("content"), place=place, notes=self._draft.notes)
         self._spoken = True

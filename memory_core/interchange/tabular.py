@@ -45,14 +45,15 @@ def read(document: Document) -> Iterator[Conversation]:
     csv.field_size_limit(MAX_CELL)
     rows = csv.reader(document.lines(), delimiter=delimiter, strict=True)
     tables: dict[str, list[tuple[str, dict[str, str]]]] = {}
+    begun = 1  # line at which the row being read begins
     try:
         for row in rows:
+            place, begun = f"line {begun:,}", rows.line_num + 1
             if not any(row) or row[0].startswith("sep="):
                 continue
             if header:
                 header = False
                 continue
-            place = f"line {rows.line_num:,}"
             if len(row) > len(columns):
                 document.notes.add(place, "cells beyond the columns left out")
             cells = {name: cell for name, cell in zip(columns, row, strict=False) if name}
@@ -61,7 +62,7 @@ def read(document: Document) -> Iterator[Conversation]:
                 continue
             tables.setdefault(cells.get("conversation", ""), []).append((place, cells))
     except csv.Error as exc:
-        raise InvalidInput(f"The table cannot be read at line {rows.line_num:,}: {exc}.") from exc
+        raise InvalidInput(f"The table cannot be read at line {begun:,}: {exc}.") from exc
     unused = [name for name, use in _header_of(document.sample.head, delimiter, columns) if not use]
     if unused:
         document.notes.add("file", f"columns left out: {', '.join(unused)[:120]}")

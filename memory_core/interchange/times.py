@@ -50,12 +50,9 @@ def _in_utc(time: datetime | None) -> tuple[datetime | None, bool]:
 
 
 def _from_number(value: float) -> datetime | None:
-    for above, scale in _SCALES:
-        if value > above:
-            value = value / scale
-            break
+    scale = next((scale for above, scale in _SCALES if value > above), 1)
     try:
-        return datetime.fromtimestamp(value, tz=UTC)
+        return datetime.fromtimestamp(value / scale, tz=UTC)
     except (ValueError, OverflowError, OSError):
         return None
 

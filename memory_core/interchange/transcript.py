@@ -81,7 +81,7 @@ def _turns(lines: Iterable[str]) -> tuple[list[str], list[_Turn]]:
         line = raw.rstrip("\r\n")
         match = _TURN.fullmatch(line)
         if match:
-            time = (match["time"] or "").strip()
+            time = (match["time"] or "").strip(" -")
             turns.append(_Turn(match["name"], time, number, line, [match["text"] or ""]))
         elif turns:
             turns[-1].texts.append(line)

@@ -13,7 +13,8 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memory_core.interchange import Conversation, conversations
+from memory_core.errors import InvalidInput
+from memory_core.interchange import Conversation, conversations, preview
 from memory_core.messages import Message
 
 TALK = (
@@ -229,6 +230,20 @@ WRITERS: Mapping[str, tuple[str, Callable[[Talk], bytes]]] = {
     "csv": ("csv", table),
     "transcript": ("transcript", transcript),
 }
+
+
+def refused(data: bytes) -> InvalidInput | None:
+    """Preview a file and return its refusal, ``None`` when it can be used."""
+    try:
+        preview(data)
+    except InvalidInput as exc:
+        return exc
+    return None
+
+
+def whats(data: bytes) -> list[str]:
+    """Return what the preview of a file says was changed or left out."""
+    return [notice.what for notice in preview(data).notices]
 
 
 def only(data: bytes, **options: Any) -> Conversation:

@@ -28,26 +28,29 @@ json_values = st.recursive(
     | st.booleans()
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=15,
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
 )
 
 
 def pieces(text, size: int):
+    """Return a text or bytes cut into chunks."""
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(json_values), st.integers(1, 9), st.sampled_from([None, 1]))
+@settings(max_examples=50, deadline=None)
+@given(st.lists(json_values, max_size=5), st.integers(1, 9), st.sampled_from([None, 1]))
 def test_a_list_streams_as_the_standard_library_reads_it(value, size: int, indent):
     """However the text is cut into chunks, the members are those of json.loads."""
     text = json.dumps(value, indent=indent)
     assert [v for _, v in members(JsonText(pieces(text, size)))] == json.loads(text)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.dictionaries(st.text(), json_values), st.integers(1, 9))
+@settings(max_examples=50, deadline=None)
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=4), st.integers(1, 9))
 def test_members_of_an_object_stream_with_their_names(value, size: int):
     """An object below a path gives its members, what stands beside it is kept."""
     text = json.dumps({"before": 1, "store": value, "after": [2]})
@@ -57,7 +60,7 @@ def test_members_of_an_object_stream_with_their_names(value, size: int):
     assert rest == {"before": 1, "after": [2]}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(json_values, max_size=5), st.integers(1, 9))
 def test_lines_stream_as_values(items, size: int):
     """JSON Lines give one value a line."""
@@ -65,8 +68,8 @@ def test_lines_stream_as_values(items, size: int):
     assert list(values(JsonText(pieces(text, size)))) == items
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(json_values, min_size=1), st.data())
+@settings(max_examples=50, deadline=None)
+@given(st.lists(json_values, min_size=1, max_size=4), st.data())
 def test_text_that_is_cut_is_refused_with_its_place(value, data):
     """A list cut anywhere raises a refusal that names line and column."""
     text = json.dumps(value, indent=1)
@@ -109,7 +112,7 @@ def test_a_large_value_is_read_in_time_proportional_to_it():
     assert scans < 10
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(json_values)
 def test_a_sample_of_the_whole_has_the_shape_of_the_whole(value):
     """The tolerant reader sees keys and kinds as they are (numbers stand in as 1)."""
@@ -126,7 +129,7 @@ def test_a_sample_of_the_whole_has_the_shape_of_the_whole(value):
     assert found.stopped == -1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(json_values, st.data())
 def test_a_sample_of_any_beginning_is_no_error(value, data):
     """A beginning that ends anywhere, even in an escape, is read as far as it goes."""
@@ -134,7 +137,7 @@ def test_a_sample_of_any_beginning_is_no_error(value, data):
     sample(text[: data.draw(st.integers(0, len(text)))])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(), st.integers(1, 7), st.sampled_from(["utf-8", "utf-16", "utf-32"]))
 def test_text_comes_through_any_chunking_and_encoding(text: str, size: int, encoding: str):
     """Characters that are cut by a chunk's end are put together again."""
@@ -144,7 +147,7 @@ def test_text_comes_through_any_chunking_and_encoding(text: str, size: int, enco
     assert "".join(decode(pieces(data, size), notes)) == whole
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.text(alphabet=st.characters(min_codepoint=1)), st.integers(1, 5))
 def test_surrogates_written_as_utf_8_are_put_together(text: str, size: int):
     """Text that was written as UTF-16 halves in UTF-8 (CESU-8) reads as the text it was."""

@@ -22,7 +22,7 @@ from memory_core.messages import Message
 from memory_core.questions import RecallQuestion
 from tests.core.interchange.making import dumped, only, said
 
-EXAMPLES = settings(max_examples=60, deadline=None)
+EXAMPLES = settings(max_examples=40, deadline=None)
 
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 texts = st.text(characters, max_size=30)
@@ -47,6 +47,7 @@ said_blocks = st.lists(text_blocks | pictures, max_size=3)
 
 
 def calls(arguments):
+    """Draw up to two tool calls with arguments of a kind."""
     return st.lists(
         st.builds(
             lambda id_, name, value: {
@@ -66,6 +67,7 @@ def calls(arguments):
 
 @st.composite
 def thoughts(draw):
+    """Draw what a model thought, or nothing."""
     if draw(st.booleans()):
         return []
     block = {"block_type": "thinking", "content": draw(texts)}
@@ -82,6 +84,7 @@ def extras(*reserved: str):
 
 @st.composite
 def messages(draw, *, roles, arguments, thinking, kwargs):
+    """Draw a message that a shape can hold."""
     role = draw(st.sampled_from(sorted(roles)))
     blocks = draw(said_blocks)
     if role == "assistant":
@@ -93,6 +96,7 @@ def messages(draw, *, roles, arguments, thinking, kwargs):
 
 
 def talks(**options):
+    """Draw conversations that a shape can hold."""
     return st.builds(
         lambda title, found: Conversation(title, tuple(found)),
         names,
@@ -124,6 +128,7 @@ LANGCHAIN = talks(
 
 
 def back(kind: str, *given_: Conversation) -> list[Conversation]:
+    """Return conversations as they come back from an export that left nothing out."""
     written = export(kind, given_)
     assert written.notices == ()
     return list(conversations(written.data))
