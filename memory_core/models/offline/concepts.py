@@ -7,6 +7,7 @@ no thesaurus; what it does not hold, the reader does not connect.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from memory_core.models.offline.text import fold, one_of, stem, words
 
@@ -16,7 +17,7 @@ food: food eat meal dish
 diet: diet dietary vegetarian vegan pescatarian
 home: live lives home reside based located address settled
 city: city town
-job: job work profession occupation career employed living run employer
+job: job work profession occupation career employed run employer
 name: name named call called
 price: price cost costs pay paid charge fee expensive spend bill invoice
 budget: budget afford spend
@@ -90,15 +91,28 @@ _BY_STEM = {
 }
 
 
+_WHOLE = ("#allergy", "#job", "#dislike")  # of these phrases no single word says what is meant
+
+
+def without_phrases(text: str) -> str:
+    """Return a folded text without the phrases that mean something only as a whole."""
+    folded = fold(text)
+    for pattern, concept in _PHRASES:
+        if concept in _WHOLE:
+            folded = pattern.sub(" ", folded)
+    return folded
+
+
 def concept_of(word_stem: str) -> str | None:
     """Return the concept a stem belongs to."""
     return _BY_STEM.get(word_stem)
 
 
-def concepts_in(text: str) -> set[str]:
+@lru_cache(maxsize=8_192)
+def concepts_in(text: str) -> frozenset[str]:
     """Return the concepts that a text's words and phrases stand for, each after a ``#``."""
     folded = fold(text)
     found = {concept for pattern, concept in _PHRASES if pattern.search(folded)}
     if _INTRODUCTION.search(text):
         found.add("#name")
-    return found | {_BY_STEM[s] for s in map(stem, words(text)) if s in _BY_STEM}
+    return frozenset(found | {_BY_STEM[s] for s in map(stem, words(text)) if s in _BY_STEM})

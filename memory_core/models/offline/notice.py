@@ -54,7 +54,7 @@ _ABOUT_SELF_ELSEWHERE = re.compile(
 _STATES = one_of(
     r"""
     i'm | i am | we are | we're | i've | we've
-    (?:my|our) [\w' -]{1,40} (?:is|are|was|has)
+    (?:my|our) [\w' -]{1,40} (?:is|are|was|has|lives|works|wants|needs|likes)
     (?:i|we) (?:\w+ )?(?:live|work|run|own|have|had|need|want|prefer|like|love|hate|use|take|study)
     (?:i|we) (?:\w+ )?(?:teach|play|moved|bought|paid|drive|speak|come from|was born|decided|chose)
     (?:i|we) (?:\w+ )?(?:ordered|booked|plan|keep|owe|earn)
@@ -63,9 +63,15 @@ _STATES = one_of(
 _NAMED_AS = one_of("called | named | name is | name's | call me")
 _MUST = one_of(
     r"""
-    allergic | allergy | can't | cant | cannot | must | mustn't | never | always | only | no longer
-    any ?more | instead | not allowed | vegetarian | vegan | intolerant | diabetic | pregnant
+    can't | cant | cannot | must | mustn't | never | always | only | no longer
+    any ?more | instead | not allowed
     deadline | budget | important | at most | at least
+    """
+)
+_VITAL = one_of(
+    r"""
+    allergic | allergy | intolerant | vegetarian | vegan | diabetic | pregnant
+    (?:can't|cannot|can not|mustn't|don't) (?:eat|drink|take|have)
     """
 )
 _DECIDES = one_of(
@@ -110,7 +116,8 @@ def weight(sentence: str) -> float:
     total = 1.0 * bool(_ABOUT_SELF_ELSEWHERE.search(folded)) + 0.5 * unspaced
     total += 0.5 * bool(_ABOUT_SELF.search(folded)) + 0.25 * bool(_OPENS_WITH_SELF.search(folded))
     total += 1.0 * bool(_STATES.search(folded)) + 0.75 * bool(_NAMED_AS.search(folded))
-    total += 0.75 * bool(_MUST.search(folded)) + 0.5 * bool(_DECIDES.search(folded))
+    total += 0.75 * bool(_MUST.search(folded)) + 1.0 * bool(_VITAL.search(folded))
+    total += 0.5 * bool(_DECIDES.search(folded))
     total += 0.75 * bool(_NUMBER.search(folded)) + 0.5 * bool(_PROPER.search(sentence))
     total -= 1.0 * bool(_VAGUE.search(folded)) + 0.5 * bool(_UNDONE.search(folded))
     if not words_of.stems(sentence):

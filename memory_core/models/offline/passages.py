@@ -131,11 +131,10 @@ def last_user(messages: Sequence[Message]) -> int:
 def transcript(text: str) -> list[tuple[str, str]]:
     """Return the (role, text) pairs of a transcript with a role at the start of each message."""
     starts = list(_ROLE_LINE.finditer(text))
-    ends = [m.start() for m in starts[1:]] + [len(text)]
-    return [
-        (m["role"].lower(), text[m.end() : end].strip())
-        for m, end in zip(starts, ends, strict=True)
-    ]
+    ends = [*(m.start() for m in starts[1:]), len(text)]
+    # subtle: without any role there is an end too many
+    pairs = zip(starts, ends, strict=False)
+    return [(m["role"].lower(), text[m.end() : end].strip()) for m, end in pairs]
 
 
 def tool_name(messages: Sequence[Message], result: Message) -> str:
@@ -233,8 +232,8 @@ def _in_section(tag: str, about: str, body: str) -> Iterator[Passage]:
 
 def _memories(body: str) -> Iterator[Passage]:
     headings = list(_HEADING.finditer(body))
-    ends = [m.start() for m in headings[1:]] + [len(body)]
-    for heading, end in zip(headings, ends, strict=True):
+    ends = [*(m.start() for m in headings[1:]), len(body)]
+    for heading, end in zip(headings, ends, strict=False):
         turn = heading["turn"]
         place = f"turn {turn}" if turn else "long-term memory"
         yield from _dialogue(body[heading.end() : end], Kind.MEMORY, place, int(turn or 0))

@@ -104,7 +104,8 @@ def _choose(ranked: Sequence[Support]) -> tuple[Support, Support | None, list[Su
         if not told or not _newer(other, best) or not _differs(other, best):
             continue
         as_good = other.score >= top - _TIE and other.met >= best.met
-        if as_good or (other.sentence.corrects and other.score >= top * _CORRECTED):
+        corrected = other.sentence.corrects and other.fits and other.score >= top * _CORRECTED
+        if as_good or corrected:
             best = other
     older = None
     others: list[Support] = []

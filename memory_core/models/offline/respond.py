@@ -123,14 +123,14 @@ def _chat(messages: Sequence[Message], tools: Sequence[Tool], must_call: str) ->
     results = [m for m in since if m.role in ("tool", "function")]
     if not results:
         return _reply_to(prompt.query, prompt.passages)
-    told = " ".join(_told(tool_name(messages, m), m.text) for m in results)
+    told = "\n".join(_told(tool_name(messages, m), m.text) for m in results)
     done = {request.sentence for request in requests}
     rest = " ".join(part for part in parts(prompt.query) if part not in done)
     if not rest:
         return Reply(told)
     texts = {m.text for m in results}
     said = _reply_to(rest, [p for p in prompt.passages if p.text not in texts])
-    return Reply(f"{told} {said.text}", (), said.sources)
+    return Reply(f"{told}\n{said.text}", (), said.sources)
 
 
 def _told(tool: str, result: str) -> str:

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memory_core.models.offline import text as words_of
-from memory_core.models.offline.concepts import concept_of, concepts_in
+from memory_core.models.offline.concepts import concept_of, concepts_in, without_phrases
 from memory_core.models.offline.passages import Kind, Passage
 from memory_core.models.offline.text import one_of
 
 _SAME_MESSAGE, _MESSAGE_BEFORE, _CONCEPT, _AKIN = 0.5, 0.3, 0.8, 0.6
 _SPEAKER = {"user": 1.0, "assistant": 0.8, "tool": 0.9, "": 0.95}
-_PLACE = {Kind.SYSTEM: 0.6, Kind.SUMMARY: 0.95}
+_PLACE = {Kind.SYSTEM: 0.75, Kind.SUMMARY: 0.95}
 _QUESTION_ENDS = ("?", "\uff1f")
 
 # What a question asks for, and what shows it in a sentence.
@@ -36,8 +36,8 @@ _CUES: Sequence[tuple[re.Pattern[str], re.Pattern[str]]] = (
             january | february | march | april | may | june | july | august | september
             october | november | december | spring | summer | autumn | winter
             \d{1,2}[:.]\d\d | \d{1,2} ?[ap]m | \d{4} | \d{1,2}(?:st|nd|rd|th) | o'clock
-            today | tomorrow | yesterday | tonight | noon | midnight | morning | evening
-            week | weekend | month | year | ago | last | next
+            today | tomorrow | yesterday | tonight | noon | midnight
+            mornings? | afternoons? | evenings? | week | weekend | month | year | ago | last | next
             """
         ),
     ),
@@ -82,7 +82,6 @@ want need choose decide pick use plan take make go come give put find new good t
 number type ask person place work
 """
 _LIGHT = frozenset(words_of.stem(word) for word in _LIGHT_WORDS.split())
-_FOR_A_LIVING = one_of("for a living")  # a concept, not about living
 _ASKS_ABOUT_ME = re.compile(r"\b(?:I|me|my|we|us|our)\b")
 _TELLS_OF_ME = re.compile(r"\b(?:I|me|we|us)\b")
 _ABOUT_RELATIVE = re.compile(
@@ -104,17 +103,17 @@ class Sentence:
     asks: bool
     context: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
-    following: str = ""  # the next sentence of the same passage
+    following: str = ""  # the next sentence of the passage, unless it asks
 
     @cached_property
     def stems(self) -> frozenset[str]:
         """Stems of its content words."""
-        return frozenset(words_of.stems(self.text))
+        return words_of.stems(self.text)
 
     @cached_property
     def concepts(self) -> frozenset[str]:
         """Concepts its words stand for."""
-        return frozenset(concepts_in(self.text))
+        return concepts_in(self.text)
 
     @cached_property
     def corrects(self) -> bool:
@@ -128,7 +127,8 @@ class Support:
 
     sentence: Sentence
     score: float
-    met: frozenset[str]
+    met: frozenset[str]  # terms of the question that the sentence itself holds
+    fits: bool  # whether it shows the kind of answer that is wanted
 
 
 @dataclass(frozen=True)
@@ -144,17 +144,17 @@ class Query:
     @classmethod
     def of(cls, question: str) -> Query:
         """Take a question apart."""
-        stems = frozenset(words_of.stems(_FOR_A_LIVING.sub(" ", question)))
+        stems = words_of.stems(without_phrases(question))
         phrases = concepts_in(question) - {concept_of(s) for s in stems}
         if _WHO_AM_I.search(question):
-            phrases.add("#name")
+            phrases |= {"#name"}
         kinds = " ".join(_KIND_OF_ANSWER.findall(question))
         return cls(
             text=question,
             stems=stems,
-            concepts=frozenset(phrases),
+            concepts=phrases,
             named=tuple(dict.fromkeys(w for w in _NAMED.findall(question) if words_of.stems(w))),
-            wanted=frozenset(words_of.stems(kinds)) if len(stems) > 1 else frozenset(),
+            wanted=words_of.stems(kinds) if len(stems | phrases) > 1 else frozenset(),
         )
 
     @cached_property
@@ -172,11 +172,9 @@ def rank(query: Query, passages: Sequence[Passage]) -> list[Support]:
     found = sentences_of(passages)
     asked = {words_of.plain(s) for s in words_of.sentences(query.text)}
     spread = Counter(stem for s in found for stem in s.stems)
-    weights = {
-        stem: query.weight(stem) * math.log(1 + (len(found) + 1) / (spread[stem] + 0.5))
-        for stem in query.stems
-    }
-    usual = sum(weights.values()) / len(weights) if weights else 1.0
+    rarity = {t: math.log(1 + (len(found) + 1) / (spread[t] + 0.5)) for t in query.stems}
+    usual = sum(rarity.values()) / len(rarity) if rarity else 1.0
+    weights = {t: query.weight(t) * value for t, value in rarity.items()}
     weights |= dict.fromkeys(query.concepts, 0.8 * usual)
     total = sum(weights.values())
     if not total:
@@ -191,7 +189,8 @@ def rank(query: Query, passages: Sequence[Passage]) -> list[Support]:
         score = sum(weights[t] * c for t, c in met_by.items()) / total
         met = frozenset(t for t, c in met_by.items() if c >= _AKIN)
         if met:
-            ranked.append(Support(sentence, score * _manner(sentence, query), met))
+            fits = all(cue.search(sentence.text) for cue in query.cues)
+            ranked.append(Support(sentence, score * _manner(sentence, query), met, fits))
     ranked.sort(key=lambda s: (-round(s.score, 6), -s.sentence.passage.order, s.sentence.number))
     return ranked
 
@@ -205,15 +204,27 @@ def sentences_of(passages: Sequence[Passage]) -> list[Sentence]:
         if previous is None or previous.kind != passage.kind or not passage.said_by:
             before = frozenset()
         pieces = [p for p in words_of.sentences(passage.text) if any(map(str.isalnum, p))]
-        around = frozenset(words_of.stems(passage.text) | concepts_in(passage.text))
+        around = words_of.stems(passage.text) | concepts_in(passage.text)
         for index, piece in enumerate(pieces):
-            asks = piece.rstrip("\"'\u201d\u2019)]* ").endswith(_QUESTION_ENDS)
             following = pieces[index + 1] if index + 1 < len(pieces) else ""
             out.append(
-                Sentence(piece, passage, number, index == 0, asks, around, before, following)
+                Sentence(
+                    text=piece,
+                    passage=passage,
+                    number=number,
+                    first=index == 0,
+                    asks=_is_question(piece),
+                    context=around,
+                    before=before,
+                    following="" if _is_question(following) else following,
+                )
             )
         before, previous = around, passage
     return out
+
+
+def _is_question(sentence: str) -> bool:
+    return sentence.rstrip("\"'\u201d\u2019)]* ").endswith(_QUESTION_ENDS)
 
 
 def _credit(term: str, sentence: Sentence) -> float:

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+_REMEMBERED = 8_192  # texts whose sentences, stems and words are kept
+
 _ABBREVIATED = "mr mrs ms dr sr sra st prof no nr vs etc approx e.g i.e jr inc ltd fig ca dept"
 _ABBREVIATIONS = frozenset(_ABBREVIATED.split())
 _ENDS = re.compile(
@@ -29,7 +31,9 @@ _STOPPED = """
     to too up us very was we were what when where which while who whom whose why will with would yes
     yet you your yours i'm i've i'd i'll it's that's what's don't didn't doesn't you're we're isn't
     there's let's who's where's remind remember know exactly currently thing things something
-    anything one kind sort many long few own
+    anything one kind sort many long few own can't cannot couldn't won't wouldn't
+    donde que quien cuando como cuanto el la los las un una wo wer wann wie der die das ein eine
+    ou qui quand comment le les une onde quem quando o os uma
 """
 STOP_WORDS = frozenset(_STOPPED.split())
 
@@ -53,7 +57,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", plain).casefold()
 
 
-@lru_cache(maxsize=50_000)
+@lru_cache(maxsize=4 * _REMEMBERED)
 def stem(word: str) -> str:
     """Return the stem of a folded word.
 
@@ -75,19 +79,20 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-def sentences(text: str) -> list[str]:
+@lru_cache(maxsize=_REMEMBERED)
+def sentences(text: str) -> tuple[str, ...]:
     """Return the sentences of a text, word for word, without list markers."""
     found: list[str] = []
     start = 0
-    for end in [m.end() for m in _ENDS.finditer(text)] + [len(text)]:
+    for end in [*(m.end() for m in _ENDS.finditer(text)), len(text)]:
         piece = text[start:end]
-        if _ends_in_abbreviation(piece):
+        if end < len(text) and _ends_in_abbreviation(piece):
             continue
         start = end
         sentence = _MARKER.sub("", piece).strip()
         if sentence:
             found.append(sentence)
-    return found
+    return tuple(found)
 
 
 def words(text: str) -> list[str]:
@@ -102,11 +107,13 @@ def words(text: str) -> list[str]:
     return found
 
 
-def stems(text: str) -> set[str]:
+@lru_cache(maxsize=_REMEMBERED)
+def stems(text: str) -> frozenset[str]:
     """Return the stems of the content words of a text."""
-    return {stem(w) for w in words(text) if w not in STOP_WORDS}
+    return frozenset(stem(w) for w in words(text) if w not in STOP_WORDS)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def plain(text: str) -> str:
     """Return a text's words with a space on both sides, so that ``in`` compares whole words."""
     found = words(text)
