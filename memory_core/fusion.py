@@ -44,9 +44,10 @@ class Features:
     """What is known of each memory for one query; rows are memories.
 
     ``similarity`` is the cosine (NaN where there is no vector), ``words`` the share of the
-    query's words. ``place`` numbers the turn a memory stands in, ``beside[place]`` are the
-    places at the distances of :data:`LENT`, -1 where there is none. ``lends`` tells which
-    memories count for their neighbours. ``created`` is in seconds since 1970.
+    query's words (NaN in an empty row). ``place`` numbers the turn a memory stands in,
+    ``beside[place]`` are the places at the distances of :data:`LENT`, -1 where there is none.
+    ``lends`` tells which memories count for their neighbours. ``created`` is in seconds since
+    1970.
     """
 
     similarity: Floats
@@ -67,11 +68,11 @@ class Scores:
 
 def fuse(features: Features, settings: MemorySettings, now: float) -> Scores:
     """Return the scores under these settings; ``now`` is in seconds since 1970."""
-    if settings.recall_method == DENSE:
-        total = np.where(np.isnan(features.similarity), -np.inf, features.similarity)
-        return Scores(total, {"dense": total})
-    if settings.recall_method == BM25:
-        return Scores(features.words, {"bm25": features.words})
+    if settings.recall_method in (DENSE, BM25):
+        dense = settings.recall_method == DENSE
+        values = features.similarity if dense else features.words
+        total = np.where(np.isnan(values), -np.inf, values)
+        return Scores(total, {"dense" if dense else "bm25": total})
     signals = _standing_out(features, settings)
     base = signals["dense"] + signals["bm25"]
     if settings.weight_neighbours:
@@ -86,16 +87,16 @@ def fuse(features: Features, settings: MemorySettings, now: float) -> Scores:
 
 
 def _standing_out(features: Features, settings: MemorySettings) -> dict[str, Floats]:
-    known = features.similarity[~np.isnan(features.similarity)]
     columns = {
-        "dense": (features.similarity, known, settings.weight_dense if known.size else 0.0),
-        "bm25": (features.words, features.words, settings.weight_bm25),
+        "dense": (features.similarity, settings.weight_dense),
+        "bm25": (features.words, settings.weight_bm25),
     }
     weighted, best = {}, 0.0
-    for name, (values, sample, weight) in columns.items():
-        mean, spread = _mean_and_spread(sample, *TYPICAL[name])
+    for name, (values, weight) in columns.items():
+        known = values[~np.isnan(values)]
+        mean, spread = _mean_and_spread(known, *TYPICAL[name])
         weighted[name] = np.nan_to_num(weight * (values - mean) / spread)
-        best += weight * max(1 - mean, spread) / spread
+        best += weight * max(1 - mean, spread) / spread if known.size else 0.0
     return {name: values / (best or 1.0) for name, values in weighted.items()}
 
 

@@ -101,8 +101,9 @@ class Lexicon:
 
     def shares(self, query: str, rows: int) -> Floats:
         """Return the scores as shares of what the query scores against itself."""
-        own = dict.fromkeys(self.terms(query))
-        best = sum(map(self._idf, own)) / (1 + self._norm(len(own))) if own else 0.0
+        own = Counter(self.terms(query))
+        norm = float(self._norm(own.total()))
+        best = sum(self._idf(term) * times / (times + norm) for term, times in own.items())
         return self.scores(query, rows) / best if best else np.zeros(rows)
 
     def _idf(self, term: str) -> float:

@@ -210,7 +210,7 @@ def _repeated(
 
 
 def _under(score: float, threshold: float) -> _Stop:
-    digits = 2 if f"{score:.2f}" != f"{threshold:.2f}" else 6
+    digits = next((n for n in range(2, 9) if f"{score:.{n}f}" != f"{threshold:.{n}f}"), 9)
     reason = f"score {score:.{digits}f} under threshold {threshold:.{digits}f}"
     return _Stop(Gate.THRESHOLD, reason, threshold, score)
 

@@ -178,6 +178,8 @@ class Shelf:
         ``answers`` its own distances, which are shown in place of computed ones.
         """
         rows = len(self._records)
+        empty = np.array([record is None for record in self._records], dtype=np.bool_)
+        words = np.where(empty, np.nan, words)
         similarity = np.full(rows, np.nan)
         distance = np.full(rows, np.nan)
         if vector is not None and self._vectors.size:
