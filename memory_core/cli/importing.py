@@ -1,6 +1,7 @@
 """``import FILE``: say what a conversation file holds, and store it where that is wanted.
 
-Without ``--into`` nothing is stored. The same conversations again are told and not stored twice
+Without ``--into`` nothing is stored; with it, text is sealed where ``MEMORY_ENCRYPTION_KEY`` is
+set, as everywhere. The same conversations again are told and not stored twice
 unless ``--again`` is given.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import uuid
 from collections.abc import Callable
@@ -62,11 +64,12 @@ def _opened(path: Path) -> BinaryIO:
 
 def _store(file: BinaryIO, told: ImportPreview, args: argparse.Namespace) -> Json:
     from memory_core.interchange.storing import imported_before, store_conversation
+    from memory_core.stores.encryption import SETTING, cipher_from
     from memory_core.stores.opening import open_store
     from memory_core.stores.protocols import SessionKey
     from memory_core.tokens import TokenCounter
 
-    store = open_store(args.into, folder=Path())
+    store = open_store(args.into, folder=Path(), cipher=cipher_from(os.environ.get(SETTING)))
     try:
         known = store.sessions(args.user)
         counter, sessions, skipped = TokenCounter(), [], 0

@@ -42,7 +42,7 @@ def read(document: Document) -> Iterator[Conversation]:
     if shape is None:
         raise InvalidInput("The table has no columns for role and text.")
     delimiter, columns, header = shape
-    csv.field_size_limit(MAX_CELL)
+    csv.field_size_limit(MAX_CELL)  # subtle: the limit is the process's, 128 KB by default
     rows = csv.reader(document.lines(), delimiter=delimiter, strict=True)
     tables: dict[str, list[tuple[str, dict[str, str]]]] = {}
     begun = 1  # line at which the row being read begins

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_core.cli import importing
+from memory_core.stores.encryption import new_key
 from memory_core.stores.opening import open_store
 from tests.core.interchange.making import TALK, chatgpt, openai
 
@@ -81,6 +82,18 @@ def test_conversations_are_stored_once(tmp_path: Path, capsys):
     store = open_store(url, folder=tmp_path)
     assert [info.messages for info in store.sessions("ann")] == [4, 4]
     store.close()
+
+
+def test_what_is_stored_is_sealed_where_a_key_is_set(tmp_path: Path, monkeypatch):
+    """The command writes as the app does: no readable text in an encrypted store."""
+    pytest.importorskip("cryptography")
+    monkeypatch.setenv("MEMORY_ENCRYPTION_KEY", new_key())
+    file = tmp_path / "a.json"
+    file.write_bytes(openai(TALK))
+    assert command(str(file), "--into", f"files://{tmp_path}/store") == 0
+    written = b"".join(p.read_bytes() for p in (tmp_path / "store").rglob("*") if p.is_file())
+    assert written
+    assert b"Marlin" not in written
 
 
 def test_a_store_that_is_none_is_refused(tmp_path: Path, capsys):
