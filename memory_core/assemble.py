@@ -27,7 +27,10 @@ from memory_core.summary import Summary, plan_summary
 from memory_core.tokens import PER_MESSAGE, PRIMING, TokenCounter
 
 Rank = Callable[[frozenset[str], int], Recall]
-"""Ranks memories, given the ids of messages in the buffer and the tokens there are for hits."""
+"""Ranks memories, given the ids of messages in the buffer and the tokens there are for hits.
+
+The tokens of each hit are those that :func:`memory_tokens` counts, or 0: not counted yet.
+"""
 
 _TRIES = 8
 _OWN_TAGS = re.compile(r"</(state|key-facts|summary|memories)>")
@@ -268,7 +271,7 @@ def _settle(
         plan = window(reserved)
         in_buffer = frozenset(layers.messages[i].id for i in plan.kept())
         recall = layers.rank(in_buffer, max(0, share - frame))
-        hits = sum(memory_tokens(hit, counter) for hit in recall.hits)
+        hits = sum(hit.tokens or memory_tokens(hit, counter) for hit in recall.hits)
         used = hits + frame if hits else 0
         if used == reserved:
             break
