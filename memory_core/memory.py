@@ -191,7 +191,8 @@ class LayeredMemory(BaseMemory):
         """Commit the running turn and return its trace; then the vectors are caught up."""
         session = self._session
         given, turn = self._given, session.turn
-        if turn is not None and given is not None and not turn.calls:
+        observed = turn is not None and any(call.purpose == REPLY for call in turn.calls)
+        if turn is not None and given is not None and not observed and not error:
             reply = turn.messages[-1].message if turn.messages else None
             turn.calls.append(ModelCall(REPLY, "not observed", given, reply=reply))
         start = given.window.start if given is not None and given.window is not None else None
