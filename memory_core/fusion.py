@@ -36,6 +36,14 @@ Ints = NDArray[np.int64]
 PRIOR = 10
 TYPICAL = {"dense": (0.1, 0.12), "bm25": (0.02, 0.06)}  # mean, spread
 LENT = {-1: 1.0, 1: 1 / 2, -2: 1 / 3, 2: 1 / 3}  # by distance in turns: -1 is the turn before
+KNOBS = (  # the settings that decide a score
+    "recall_method",
+    "weight_dense",
+    "weight_bm25",
+    "weight_neighbours",
+    "weight_recency",
+    "recency_days",
+)
 _SECONDS_PER_DAY = 86_400
 
 

@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 
-from memory_core.fusion import Scores, fuse
+from memory_core.fusion import KNOBS, Scores, fuse
 from memory_core.prompt import Gate, Hit, Omission, Recall, Source
 from memory_core.records import SUPERSEDED, even, lines_of
 from memory_core.settings import THIS_SESSION, MemorySettings
@@ -31,6 +32,8 @@ from memory_core.stores.protocols import MemoryRecord
 from memory_core.stores.vectors.base import COSINE
 
 DIVERSE_AMONG = 200  # how many of the best diversity may reorder
+_FUSED = 16  # how many weightings of one search are kept
+_LINES = 4_096  # how many texts are kept as evened lines
 
 CountTokens = Callable[[Hit], int]
 
@@ -50,6 +53,27 @@ class Candidates:
     note: str = ""
     disagreement: tuple[str, ...] = ()
     milliseconds: float = 0.0
+    _fused: dict[tuple[object, ...], tuple[Scores, list[int]]] = field(
+        default_factory=dict, repr=False
+    )
+
+    def fused(
+        self, found: Snapshot, settings: MemorySettings, now: datetime
+    ) -> tuple[Scores, list[int]]:
+        """Return the scores under these weights and the rows, best first.
+
+        A prompt, and what is tried on it, ranks the same scores many times; they are kept.
+        """
+        at = now if settings.weight_recency else None
+        key = (*(getattr(settings, name) for name in KNOBS), at)
+        known = self._fused.get(key)
+        if known is None:
+            scores = fuse(found.features, settings, now.timestamp())
+            known = scores, np.argsort(-scores.total, kind="stable").tolist()
+            if len(self._fused) >= _FUSED:
+                self._fused.clear()
+            self._fused[key] = known
+        return known
 
     @classmethod
     def skipped(cls, query: str, reason: str) -> Candidates:
@@ -106,10 +130,10 @@ def rank_hits(
     found = candidates.found
     if found is None:
         return recall
-    scores = fuse(found.features, settings, now.timestamp())
+    scores, order = candidates.fused(found, settings, now)
     near = len(found.records) if everything else settings.near_misses
     ranked = _ranked(
-        found, scores, settings, session=session, in_buffer=in_buffer, now=now, near=near
+        found, scores, order, settings, session=session, in_buffer=in_buffer, now=now, near=near
     )
     hits: list[Hit] = []
     stopped: list[tuple[Hit, Omission]] = []
@@ -149,6 +173,7 @@ def rank_hits(
 def _ranked(
     found: Snapshot,
     scores: Scores,
+    order: list[int],
     settings: MemorySettings,
     *,
     session: str,
@@ -162,9 +187,9 @@ def _ranked(
     """
     ranked = _Ranked()
     said: dict[str, int] = {}  # lines of what passed so far
-    depth = max(DIVERSE_AMONG, settings.top_k) + near
+    depth = max(DIVERSE_AMONG if settings.diversity else 0, settings.top_k) + near
     scope = session if settings.scope == THIS_SESSION else None
-    for row in np.argsort(-scores.total, kind="stable").tolist():
+    for row in order:
         record, score = found.records[row], float(scores.total[row])
         if record is None or score == -np.inf:
             continue
@@ -173,7 +198,7 @@ def _ranked(
             if len(ranked.early) < near:
                 ranked.early.append((row, stop))
             continue
-        for line in (even(record.text), *lines_of(record.text)):
+        for line in _lines(record.text):
             said.setdefault(line, row)
         if score >= settings.threshold:
             ranked.passed.append(row)
@@ -204,9 +229,15 @@ def _repeated(
 ) -> _Stop | None:
     if not in_buffer.isdisjoint(record.message_ids):
         return _Stop(Gate.IN_BUFFER, "already in the buffer, word for word")
-    if even(record.text) in said:
+    if _lines(record.text)[0] in said:
         return _Stop(Gate.DUPLICATE, "a better memory says the same")
     return None
+
+
+@lru_cache(_LINES)
+def _lines(text: str) -> tuple[str, ...]:
+    """Return a text evened out: as a whole, then line by line."""
+    return (even(text), *lines_of(text))
 
 
 def _under(score: float, threshold: float) -> _Stop:
