@@ -86,8 +86,8 @@ def _session(
         if turn.get("blip_caption"):
             draft.notes.add(at, "the caption of a shared picture was added to the text")
             blocks.append(text_block(f"[picture: {as_text(turn['blip_caption'])}]"))
-        if lost := [name for name in _NOT_TAKEN if turn.get(name)]:
-            draft.notes.add(at, left_out(lost))
+        for name in filter(turn.get, _NOT_TAKEN):
+            draft.notes.add(at, left_out([name]))
         role = ASSISTANT if speaker and speaker == talk.get("speaker_b") else USER
         message = Message(role, tuple(blocks), {"name": speaker} if speaker else {})
         draft.add(message, place=at, time=time, id=turn.get("dia_id"))

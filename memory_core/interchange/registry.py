@@ -39,6 +39,7 @@ from memory_core.interchange.values import (
     ConversationRow,
     ImportPreview,
     Notes,
+    Notice,
 )
 from memory_core.interchange.writing import Written
 from memory_core.messages import Json
@@ -139,6 +140,7 @@ def preview(
     Raises :class:`InvalidInput` when the file cannot be used.
     """
     notes, changes, rows = Notes(), Notes(), []
+    own: tuple[Notice, ...] = ()
     format_ = detect(file, name=name)
     first: dict[str, int] = {}
     for number, conversation in enumerate(
@@ -148,11 +150,9 @@ def preview(
         same = first.setdefault(conversation.fingerprint, number)
         if same != number:
             changes.add(within, f"has the same messages as conversation {same:,}")
-        changes.extend(conversation.notices, within=within)
+        own = conversation.notices
+        changes.extend(own, within=within)
         rows.append(_row(conversation))
-    if len(rows) == 1:
-        changes = Notes()
-        changes.extend(conversation.notices)
     return ImportPreview(
         name=name,
         format=format_.id,
@@ -160,7 +160,7 @@ def preview(
         size=size_of(file),
         fingerprint=fingerprint(file),
         conversations=tuple(rows),
-        notices=(*notes.notices(), *changes.notices()),
+        notices=(*notes.notices(), *(own if len(rows) == 1 else changes.notices())),
     )
 
 

@@ -20,6 +20,7 @@ from memory_core.questions import RecallQuestion
 
 _PLACES_TOLD = 5
 _KINDS_TOLD = 200
+_WHOLE = "conversation"  # the place of what concerns all of one
 _OTHERS = "further changes of other kinds"
 
 
@@ -56,11 +57,11 @@ class Notes:
             else:
                 self._more[what] = self._more.get(what, 0) + 1
 
-    def extend(self, notices: Iterable[Notice], *, within: str = "") -> None:
-        """Add notices of one part of the file, their places prefixed with it."""
+    def extend(self, notices: Iterable[Notice], *, within: str) -> None:
+        """Add the notices of one conversation; what is odd all over it is told of it as a whole."""
         for notice in notices:
-            place = ", ".join(filter(None, (within, notice.place)))
-            self.add(place, notice.what, notice.count)
+            few = notice.count <= _PLACES_TOLD and notice.place not in ("", _WHOLE)
+            self.add(f"{within}, {notice.place}" if few else within, notice.what, notice.count)
 
     def notices(self) -> tuple[Notice, ...]:
         """Return what was noted, in the order of first mention."""
