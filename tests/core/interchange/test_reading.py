@@ -148,10 +148,11 @@ def test_text_comes_through_any_chunking_and_encoding(text: str, size: int, enco
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.text(alphabet=st.characters(min_codepoint=1)), st.integers(1, 5))
+@given(st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"])), st.integers(1, 5))
 def test_surrogates_written_as_utf_8_are_put_together(text: str, size: int):
     """Text that was written as UTF-16 halves in UTF-8 (CESU-8) reads as the text it was."""
-    halves = text.encode("utf-16-le", "surrogatepass")
+    text = "{" * 8 + text
+    halves = text.encode("utf-16-le")
     units = struct.unpack(f"<{len(halves) // 2}H", halves)
     data = "".join(map(chr, units)).encode("utf-8", "surrogatepass")
     notes = Notes()
