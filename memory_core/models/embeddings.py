@@ -21,7 +21,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.embeddings.openai import OpenAIEmbedding
 from pydantic import PrivateAttr
 
-from memory_core.errors import ModelKeyRefused, ModelRefused
+from memory_core.errors import ModelKeyRefused, ModelRefused, ModelUnreachable
 from memory_core.models.build import clients
 from memory_core.models.catalogue import (
     HIDDEN,
@@ -201,7 +201,19 @@ def _wordllama() -> FunctionEmbedder:
 
 
 def _minilm() -> FunctionEmbedder:
-    function = _minilm_class()()
+    model = _minilm_class()()
+
+    def function(texts: list[str]) -> Any:
+        try:
+            return model(texts)
+        except Exception as exc:
+            if needs_download(EmbeddingChoice(MINILM)):
+                raise ModelUnreachable(
+                    "The weights of MiniLM could not be downloaded.",
+                    next_step="Go online once, or choose the built-in embeddings.",
+                ) from exc
+            raise ModelRefused(f"MiniLM failed: {type(exc).__name__}: {exc}") from exc
+
     return FunctionEmbedder(name="all-MiniLM-L6-v2", dimension=_MINILM_DIMENSION, function=function)
 
 

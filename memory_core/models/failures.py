@@ -155,7 +155,10 @@ def _chain(exc: BaseException) -> Iterator[BaseException]:
 
 def _keys_in(exc: BaseException) -> Iterator[str]:
     """Yield the keys that a failed request was sent with."""
-    request = getattr(exc, "_request", None) or getattr(exc, "request", None)
+    try:
+        request = getattr(exc, "request", None)
+    except RuntimeError:  # httpx: the request was never made
+        return
     headers = getattr(request, "headers", None) or {}
     for name in ("authorization", "api-key", "x-api-key"):
         value = headers.get(name)

@@ -111,6 +111,8 @@ def _start(path: Path, context_window: int, key: str) -> Any:
     params.offline = True
     params.warmup = False
     params.ui = False
+    params.cpuparams.poll = 0  # wait without spinning: the page shares these cores
+    params.cpuparams_batch.poll = 0
     params.verbosity = 0
     try:
         return xllamacpp.Server(params)
