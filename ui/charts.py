@@ -18,13 +18,13 @@ from ui.view_models.text import excerpt
 
 Figure = dict[str, Any]
 
-TURNS_SHOWN = 40
+TURNS_SHOWN = 24
 CONFIG = {"displayModeBar": False, "scrollZoom": False}
 _ZOOM_FROM = 3  # a window this many times the limit would squeeze the bar: show less of it
-_NO_TEMPLATE: Figure = {"layout": {}, "data": {}}
+_NO_TEMPLATE: Figure = {}
 _QUIET_AXIS: Figure = {"showgrid": False, "zeroline": False, "fixedrange": True}
 _BAR_FOOT = 0.7  # where the prompt's bar ends when past turns stand below it
-_HOVER_TEXT = 90
+_HOVER_TEXT = 60
 
 
 def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
@@ -35,8 +35,14 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
     reserve_start = max(0, bar.window - bar.reserve)
     data: list[Figure] = [
         {
-            **_bar(segment.source, [segment.tokens], [""], horizontal=True),
+            **_bar(segment.source),
+            "orientation": "h",
+            "x": [segment.tokens],
+            "y": [""],
             "text": [swatch(segment.source).letter],
+            "textposition": "inside",
+            "insidetextanchor": "middle",
+            "textangle": 0,
             "hovertemplate": (
                 f"{segment.label}<br>{segment.tokens:,} tokens · {segment.share:.0%}<extra></extra>"
             ),
@@ -103,38 +109,28 @@ def retrieved_figure(view: RetrievedView) -> Figure:
 
 
 def _turn_traces(turns: Sequence[TurnBar], in_legend: set[Source]) -> list[Figure]:
-    sources = [source for source in Source if any(source in turn.tokens for turn in turns)]
     numbers = [turn.turn for turn in turns]
-    traces = []
-    for source in sources:
-        values = [turn.tokens.get(source, 0) for turn in turns]
-        traces.append(
-            {
-                **_bar(source, numbers, values, horizontal=False),
-                "xaxis": "x2",
-                "yaxis": "y2",
-                "showlegend": source not in in_legend,
-                "hovertemplate": (
-                    f"turn %{{x}} · {swatch(source).label}<br>%{{y:,}} tokens<extra></extra>"
-                ),
-            }
-        )
-    return traces
+    return [
+        {
+            **_bar(source),
+            "x": numbers,
+            "y": [turn.tokens.get(source, 0) for turn in turns],
+            "xaxis": "x2",
+            "yaxis": "y2",
+            "showlegend": source not in in_legend,
+        }
+        for source in Source
+        if any(source in turn.tokens for turn in turns)
+    ]
 
 
-def _bar(source: Source, x: Sequence[Any], y: Sequence[Any], *, horizontal: bool) -> Figure:
+def _bar(source: Source) -> Figure:
     look = swatch(source)
     return {
         "type": "bar",
-        "orientation": "h" if horizontal else "v",
         "name": f"{look.letter} {look.label}",
         "legendgroup": source.value,
-        "x": list(x),
-        "y": list(y),
-        "marker": {"color": look.colour, "pattern": {"shape": look.pattern, "fillmode": "overlay"}},
-        "textposition": "inside",
-        "insidetextanchor": "middle",
-        "textangle": 0,
+        "marker": {"color": look.colour, **_pattern(look.pattern)},
     }
 
 
@@ -157,10 +153,17 @@ def _hit_trace(name: str, rows: Sequence[HitRow], colour: str, pattern: str) -> 
         "name": name,
         "x": [row.score for row in rows],
         "y": [row.label for row in rows],
-        "marker": {"color": colour, "pattern": {"shape": pattern, "fillmode": "overlay"}},
+        "marker": {"color": colour, **_pattern(pattern)},
         "customdata": [[_hover(row.text), row.gate or "in the prompt"] for row in rows],
         "hovertemplate": "%{customdata[0]}<br>%{x:.2f} · %{customdata[1]}<extra></extra>",
     }
+
+
+def _pattern(shape: str) -> Figure:
+    """Return a pattern that tells two bars of one hue apart and leaves the letter readable."""
+    if not shape:
+        return {}
+    return {"pattern": {"shape": shape, "fillmode": "overlay", "solidity": 0.15, "size": 8}}
 
 
 def _hover(text: str) -> str:

@@ -14,7 +14,7 @@ from memory_core.errors import MemoryInspectorError
 from ui import problems, resources, sessions, welcome
 from ui.live import LiveTurn, Step
 from ui.scene import last_trace
-from ui.state import SENT, PageState, mine, seed, value_of
+from ui.state import ALL, SENT, PageState, mine, seed, value_of
 from ui.view_models.chat import TEXT, WINDOW, Bubble, chat_view
 from ui.view_models.turn import headline
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from memory_core.agent import Event
     from memory_core.engine import Chat
 
+BESIDE_ALL = 8  # messages drawn while all panels are: together they stay one screenful
 HEIGHT = 560  # pixels of the message list
 LOOK_IN = 0.25  # seconds between two looks at a running turn
 _PATIENCE = 0.4  # seconds to wait for a fast answer before drawing
 _MAX_CHARACTERS = 100_000  # of one message
 _VIEW, _INPUT, _EDITOR = "chat-view", "chat-input", "chat-editor"
 _AS_TEXT, _AS_CODE, _AS_RENDERED = "As stored", "To copy", "Rendered"
-_AVATARS = {"user": ":material/person:", "assistant": ":material/smart_toy:"}
 _EXAMPLE = "Hi, I'm Dana, I run a bakery in Porto and I can't eat nuts"
 
 
@@ -38,7 +38,7 @@ def draw(page: PageState) -> None:
     """Draw the message list, the actions below it, and the input."""
     box = st.container(height=HEIGHT, border=True, autoscroll=True, key="chat-box")
     with box:
-        _messages()
+        _messages(page)
         if page.live is not None:
             _running()
         elif page.outbox and page.error is None:
@@ -87,7 +87,7 @@ def settle(page: PageState) -> None:
     if live is None or not live.done:
         return
     page.live, page.error = None, live.error
-    page.showing, page.chat_end = SENT, None
+    page.showing, page.chat_ends = SENT, ()
     if live.error is not None and live.trace is None:
         page.outbox = live.question  # nothing of it was stored: keep it here
     if page.chat is not None:
@@ -95,28 +95,28 @@ def settle(page: PageState) -> None:
 
 
 def _start(page: PageState, run: Callable[[], Iterator[Event]], *, question: str) -> None:
-    page.error, page.editing, page.chat_end, page.probe = None, False, None, ""
+    page.error, page.editing, page.chat_ends, page.probe = None, False, (), ""
     page.live = LiveTurn(run, question=question)
     page.live.join(_PATIENCE)
     settle(page)
 
 
-@st.fragment(key="messages")
-def _messages() -> None:
-    page = mine()
+def _messages(page: PageState) -> None:
     if page.chat is None or not page.chat.messages:
         if not page.outbox and page.live is None:
             welcome.draw(page)
         return
-    view = chat_view(page.chat.messages, end=page.chat_end, opened=page.opened)
+    end = page.chat_ends[-1] if page.chat_ends else None
+    size = WINDOW if page.panel != ALL else BESIDE_ALL
+    view = chat_view(page.chat.messages, end=end, size=size, opened=page.opened)
     if view.earlier:
         st.button(
             f"Earlier messages ({view.earlier:,})",
             key="chat-earlier",
             type="tertiary",
             icon=":material/expand_less:",
-            on_click=_move,
-            args=(-WINDOW,),
+            on_click=_earlier,
+            args=(view.earlier,),
         )
     how = str(value_of(_VIEW) or _AS_TEXT)
     for bubble in view.bubbles:
@@ -127,8 +127,7 @@ def _messages() -> None:
             key="chat-later",
             type="tertiary",
             icon=":material/expand_more:",
-            on_click=_move,
-            args=(WINDOW,),
+            on_click=_later,
         )
 
 
@@ -136,7 +135,7 @@ def _bubble(bubble: Bubble, how: str) -> None:
     if bubble.kind != TEXT:
         st.code(f"🔧 {bubble.text}", language=None, wrap_lines=True)
         return
-    with st.chat_message(bubble.role, avatar=_AVATARS.get(bubble.role)):
+    with st.chat_message(bubble.role):
         if how == _AS_RENDERED:
             st.markdown(bubble.text)
         elif how == _AS_CODE:
@@ -163,9 +162,9 @@ def _running() -> None:
         st.rerun()
     now = live.now()
     if live.question:
-        with st.chat_message("user", avatar=_AVATARS["user"]):
+        with st.chat_message("user"):
             st.text(live.question)
-    with st.chat_message("assistant", avatar=_AVATARS["assistant"]):
+    with st.chat_message("assistant"):
         for step in now.steps:
             _step(step)
         st.text(now.answer or "…")
@@ -202,8 +201,6 @@ def _after_last(page: PageState) -> None:
             default=_AS_TEXT,
             required=True,
             label_visibility="collapsed",
-            on_change=st.rerun,
-            args=("messages",),
         )
     if trace is not None:
         st.caption(headline(trace))
@@ -222,7 +219,7 @@ def _editor(page: PageState) -> None:
 
 
 def _waiting(text: str) -> None:
-    with st.chat_message("user", avatar=_AVATARS["user"]):
+    with st.chat_message("user"):
         st.text(text)
     st.caption(":material/hourglass_top: Kept; it is answered as soon as the engine is ready.")
 
@@ -269,12 +266,13 @@ def _leave_editor() -> None:
     mine().editing = False
 
 
-def _move(by: int) -> None:
+def _earlier(end: int) -> None:
+    mine().chat_ends += (end,)
+
+
+def _later() -> None:
     page = mine()
-    if page.chat is not None:
-        total = len(page.chat.messages)
-        end = (total if page.chat_end is None else page.chat_end) + by
-        page.chat_end = None if end >= total else max(end, min(WINDOW, total))
+    page.chat_ends = page.chat_ends[:-1]
 
 
 def _open(bubble: str) -> None:

@@ -14,7 +14,7 @@ from ui import dialogs, problems
 from ui.panels import budget, buffer, prompt, retrieved, state, summary, turn
 from ui.past import Past
 from ui.scene import Scene, scene_of
-from ui.state import NEXT, SENT, PageState, mine, seed, value_of
+from ui.state import ALL, NEXT, SENT, PageState, mine, seed, value_of
 from ui.view_models.buffer import buffer_view
 from ui.view_models.retrieved import retrieved_view
 
@@ -27,18 +27,19 @@ BUFFER, RETRIEVED, SUMMARY, STATE, PROMPT, TURN = (
     "Prompt",
     "Turn",
 )
-ALL = "All"
 
 _SHOWING, _PANEL, _PROBE = "showing", "panel", "probe"
 _LABELS = {NEXT: "Next prompt", SENT: "As sent"}
 
-PANELS: Mapping[str, Callable[[Scene, Past], None]] = {
-    BUFFER: buffer.draw,
-    RETRIEVED: lambda scene, _: retrieved.draw(scene),
-    SUMMARY: summary.draw,
-    STATE: lambda scene, _: state.draw(scene, dialogs.open_state),
-    PROMPT: lambda scene, _: prompt.draw(scene),
-    TURN: lambda scene, _: turn.draw(scene),
+Draw = Callable[[Scene, Past, bool], None]
+
+PANELS: Mapping[str, Draw] = {
+    BUFFER: lambda scene, past, brief: buffer.draw(scene, past, brief=brief),
+    RETRIEVED: lambda scene, *_: retrieved.draw(scene),
+    SUMMARY: lambda scene, past, _: summary.draw(scene, past),
+    STATE: lambda scene, *_: state.draw(scene, dialogs.open_state),
+    PROMPT: lambda scene, _, brief: prompt.draw(scene, brief=brief),
+    TURN: lambda scene, *_: turn.draw(scene),
 }
 
 
@@ -114,7 +115,7 @@ def _panel(name: str) -> None:
     scene = _scene(page)
     if scene is not None:
         with problems.guarded(f"the panel {name}"):
-            PANELS[name](scene, _past(page))
+            PANELS[name](scene, _past(page), page.panel == ALL)
 
 
 def _scene(page: PageState) -> Scene | None:
@@ -164,4 +165,7 @@ def _ask_about() -> None:
 
 
 def _turn_to() -> None:
-    mine().panel = str(value_of(_PANEL))
+    page = mine()
+    before, page.panel = page.panel, str(value_of(_PANEL))
+    if ALL in (before, page.panel):
+        st.rerun()  # the chat makes room for all panels, or takes it back

@@ -64,7 +64,8 @@ def open_session(page: PageState, engine: Engine, info: SessionInfo) -> None:
     page.chat = engine.chat(info.key, settings=settings, model=ModelChoice())
     page.model_ready = model == ModelChoice()
     page.info = info
-    page.live = page.error = page.chat_end = page.scene = page.past = None
+    page.live = page.error = page.scene = page.past = None
+    page.chat_ends = ()
     page.opened, page.editing, page.probe = frozenset(), False, ""
     page.showing = SENT if page.chat.turns else NEXT
 

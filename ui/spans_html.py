@@ -1,68 +1,66 @@
 """The prompt as HTML: every span in its source's colour, every character as it was sent.
 
-Texts are escaped and stand in ``pre-wrap`` spans, so nothing in them is read as markup. The
-small chip in front of a span (letter and tokens) cannot be selected and is no part of the text.
+Texts are escaped and stand in one ``pre-wrap`` block, so nothing in them is read as markup. The
+small chip in front of a span (letter and tokens) is no part of the text. Markup is kept short:
+a prompt has many spans, and all of it goes to the browser.
 """
 
 from __future__ import annotations
 
 from html import escape
 
-from ui.palette import swatch, translucent
+from memory_core.prompt import Source
+from ui.palette import swatch
 from ui.view_models.prompt import PromptMessage, PromptView, Span
 from ui.view_models.text import plural
 
-_MESSAGE = "margin:0 0 .7rem 0;border-left:3px solid rgba(140,140,140,.4);padding-left:.6rem"
-_HEAD = "font-size:.8rem;opacity:.7;margin-bottom:.15rem"
-_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace;font-size:.82rem"
-_CHIP = "font-size:.7rem;user-select:none;border-radius:.3rem;padding:0 .25rem;margin-right:.2rem"
+_BLOCK = "white-space:pre-wrap;overflow-wrap:anywhere;font:.82rem monospace"
+_TINT = "38"  # alpha of a span's background, two hex digits: text stays readable on it
 
 
 def prompt_html(view: PromptView) -> str:
-    """Return the messages of a prompt, in order, with a legend of what stands beside them."""
+    """Return the messages of a prompt, in order, and what stands beside them."""
     parts = []
-    for number, message in enumerate(view.messages):
-        gap = view.skipped and number and message.index != view.messages[number - 1].index + 1
-        if gap:
-            parts.append(
-                f'<div style="{_HEAD}">… {plural(view.skipped, "message")} not drawn …</div>'
-            )
+    before = -1
+    for message in view.messages:
+        if message.index != before + 1:
+            parts.append(f"<p>… {plural(view.skipped, 'message')} not drawn …</p>")
         parts.append(_message(message))
+        before = message.index
     if view.beside:
-        beside = " ".join(_chip(span) + _named(span) for span in view.beside)
-        parts.append(f'<div style="{_HEAD}">beside the messages: {beside}</div>')
-    return f'<div role="group" aria-label="The exact prompt">{"".join(parts)}</div>'
+        beside = " ".join(f"{_chip(span)} {_named(span)}" for span in view.beside)
+        parts.append(f"<p><small>beside the messages:</small> {beside}</p>")
+    return (
+        f'<div style="{_BLOCK}" role="group" aria-label="The exact prompt">{"".join(parts)}</div>'
+    )
 
 
 def _message(message: PromptMessage) -> str:
-    head = f"{escape(message.role)} · {plural(message.tokens, 'token')}"
-    spans = "".join(_chip(span) + _span(span) for span in message.spans)
-    calls = "".join(f"\n{escape(call)}" for call in message.calls)
-    return (
-        f'<div style="{_MESSAGE}"><div style="{_HEAD}">{head}</div>'
-        f'<div style="{_TEXT}">{spans}{calls}</div></div>'
+    head = f"<small>{escape(message.role)} · {plural(message.tokens, 'token')}</small>"
+    alone = len(message.spans) == 1
+    spans = "".join(
+        _span(span) if alone else f"{_chip(span)} {_span(span)}" for span in message.spans
     )
+    calls = "".join(f"\n{escape(call)}" for call in message.calls)
+    letter = f"{_letter(message.spans[0].source)} " if alone else ""
+    return f"<p>{letter}{head}\n{spans}{calls}</p>"
 
 
 def _span(span: Span) -> str:
-    look = swatch(span.source)
-    more = f'<em style="opacity:.7"> … {span.hidden:,} more characters</em>' if span.hidden else ""
-    style = f"background:{translucent(look.colour, 0.22)};border-bottom:2px solid {look.colour}"
-    return f'<span style="{style}" title="{escape(_told(span))}">{escape(span.text)}</span>{more}'
+    more = f"<em> … {span.hidden:,} more characters</em>" if span.hidden else ""
+    told = f' title="{escape(_named(span))}"' if span.note else ""
+    colour = f"{swatch(span.source).colour}{_TINT}"
+    return f'<span style="background:{colour}"{told}>{escape(span.text)}</span>{more}'
 
 
 def _chip(span: Span) -> str:
-    look = swatch(span.source)
-    style = f"{_CHIP};background:{translucent(look.colour, 0.45)}"
-    return (
-        f'<span style="{style}" title="{escape(_told(span))}">{look.letter} {span.tokens:,}</span>'
-    )
+    return f"{_letter(span.source)}<small> {span.tokens:,}</small>"
+
+
+def _letter(source: Source) -> str:
+    look = swatch(source)
+    return f'<b style="border-bottom:3px solid {look.colour}">{look.letter}</b>'
 
 
 def _named(span: Span) -> str:
-    return escape(" · ".join(filter(None, (swatch(span.source).label, span.note))))
-
-
-def _told(span: Span) -> str:
-    tokens = plural(span.tokens, "token")
-    return " · ".join(filter(None, (swatch(span.source).label, tokens, span.note)))
+    return " · ".join(filter(None, (swatch(span.source).label, span.note)))

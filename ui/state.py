@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _KEY = "memory_inspector"
 
 NEXT, SENT = "next", "sent"  # which prompt the panels show
+ALL = "All"  # the name of all panels at once
 
 
 @dataclass
@@ -53,7 +54,7 @@ class PageState:
     deleted: SessionInfo | None = None
     showing: str = NEXT
     probe: str = ""
-    chat_end: int | None = None
+    chat_ends: tuple[int, ...] = ()
     opened: frozenset[str] = frozenset()
     editing: bool = False
     panel: str = "Buffer"

@@ -59,4 +59,3 @@ def play(sample_id: str) -> None:
         page.error = exc
     else:
         page.player = Player(sample)
-    st.rerun()  # the button stands in a fragment; the whole page changes

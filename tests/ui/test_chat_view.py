@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memory_core.messages import Message
 from tests.ui.build import chat, store, tool_chat
-from ui.view_models.chat import LONG, TOOL, chat_view
+from ui.view_models.chat import LEAST, LONG, ROOM, TOOL, chat_view
 
 
 @given(turns=st.integers(0, 80), end=st.none() | st.integers(-5, 200))
@@ -50,8 +50,11 @@ def test_long_message_is_clipped_until_opened():
     assert (len(opened.text), opened.hidden) == (5000, 0)
 
 
-def test_many_long_messages_stay_within_a_screenful():
-    """Fifty messages of 2,000 characters are drawn in less than 40 kB."""
-    view = chat_view(store([Message.of("user", "y" * 2000) for _ in range(60)]))
-    assert sum(len(b.text) for b in view.bubbles) < 30_000
-    assert len(view.bubbles[-1].text) == LONG
+def test_many_long_messages_make_the_window_shorter():
+    """Of messages that are long, fewer are drawn, but always the newest eight."""
+    for letter in ("y", "語"):
+        view = chat_view(store([Message.of("user", letter * 2000) for _ in range(60)]))
+        assert len(view.bubbles) == LEAST
+        assert view.earlier == 60 - LEAST
+    view = chat_view(store([Message.of("user", "z" * 400) for _ in range(60)]))
+    assert len(view.bubbles) == ROOM // 400

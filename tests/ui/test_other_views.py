@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,9 @@ from memory_core.settings import MemorySettings
 from memory_core.state import AgentState, Change, KeyFact
 from memory_core.summary import NO_SUMMARY, Summary
 from memory_core.trace import MemoryWrite, ModelCall, ToolStep, TurnTrace, Usage
-from tests.ui.build import START, chat, hit, prompt, recall, tool_chat
+from tests.ui.build import START, chat, hit, prompt, recall, store, tool_chat
 from ui.charts import retrieved_figure
+from ui.spans_html import prompt_html
 from ui.view_models.prompt import prompt_json, prompt_view
 from ui.view_models.retrieved import retrieved_view
 from ui.view_models.state import state_view
@@ -110,7 +113,7 @@ def test_prompt_spans_are_the_exact_text_and_its_tokens(turns, limit):
         recall=recall(),
         state=AgentState("local", "s", workflow="trip", key_facts=(KeyFact("f", "no nuts", 1),)),
     )
-    view = prompt_view(assembly, shown=10_000)
+    view = prompt_view(assembly, whole=True)
     for shown, message in zip(view.messages, assembly.messages, strict=True):
         assert "".join(span.text for span in shown.spans) == message.text
         assert Source.UNKNOWN not in {span.source for span in shown.spans}
@@ -131,13 +134,33 @@ def test_text_no_part_explains_is_shown_all_the_same():
 
 
 def test_long_prompts_are_drawn_in_part_and_counted_whole():
-    """Beyond 60 messages the middle is not drawn, which is said, and tokens stay those of all."""
+    """Beyond 50 messages the middle is not drawn, which is said, and tokens stay those of all."""
     assembly = prompt(chat(100), MemorySettings(token_limit=100_000, context_window=200_000))
     view = prompt_view(assembly)
-    assert len(view.messages) == 60
-    assert view.skipped == len(assembly.messages) - 60
+    assert len(view.messages) == 50
+    assert view.skipped == len(assembly.messages) - 50
+    assert view.partial
     assert view.tokens == assembly.tokens
     assert prompt_json(assembly).count('"role"') == len(assembly.messages)
+    assert not prompt_view(assembly, whole=True).partial
+
+
+def test_long_messages_of_a_prompt_are_clipped_with_the_number_of_hidden_characters():
+    """However long the messages, some 10,000 characters are drawn; the rest is counted."""
+    said = [Message.of("user", "z" * 3000) for _ in range(40)]
+    assembly = prompt(store(said), MemorySettings(token_limit=900_000, context_window=1_000_000))
+    view = prompt_view(assembly)
+    spans = [span for message in view.messages for span in message.spans]
+    assert sum(len(span.text) for span in spans) < 12_000
+    assert sum(len(s.text) + s.hidden for s in spans) == sum(len(m.text) for m in assembly.messages)
+
+
+def test_prompt_html_shows_hostile_text_as_its_characters():
+    """Tags, entities and quotes in a message come out as text, and nothing is lost."""
+    hostile = "<script>alert(1)</script> &amp; \"quoted\" </span></div><b onclick='x'>"
+    html = prompt_html(prompt_view(prompt(store([Message.of("user", hostile)])), whole=True))
+    assert "<script" not in html
+    assert unescape(re.sub(r"<[^>]*>", "", html)).count(hostile) == 1
 
 
 def test_tool_calls_stand_beside_the_text():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from ui.panels.tables import chosen, table_height
+from ui.panels.tables import chosen, columns, table_height
 from ui.past import Past
 from ui.scene import Scene
 from ui.state import value_of
@@ -16,11 +16,17 @@ from ui.view_models.text import excerpt
 _PAGER = "buffer-page"
 
 
-def draw(scene: Scene, past: Past) -> None:
+def draw(scene: Scene, past: Past, *, brief: bool) -> None:
     """Draw one page of the history; a selected row is shown whole below."""
+    size = PAGE if not brief else PAGE // 5
     page = int(value_of(_PAGER, 1))
     view = buffer_view(
-        scene.messages, scene.assembly, turn=scene.turn, went=_went(scene, past, page), page=page
+        scene.messages,
+        scene.assembly,
+        turn=scene.turn,
+        went=_went(scene, past, page, size),
+        page=page,
+        size=size,
     )
     if not view.kept and not view.left_out:
         st.caption(
@@ -41,12 +47,12 @@ def draw(scene: Scene, past: Past) -> None:
         st.code(picked.text, language=None, wrap_lines=True)
 
 
-def _went(scene: Scene, past: Past, page: int) -> Whereabouts:
+def _went(scene: Scene, past: Past, page: int, size: int) -> Whereabouts:
     """Look up where the messages of this page went when they left the window."""
     plan = scene.assembly.window
     total = len(scene.messages) if plan is None else min(plan.total, len(scene.messages))
-    last = max(0, total - (page - 1) * PAGE)
-    rows = range(max(0, last - PAGE), last)
+    last = max(0, total - (page - 1) * size)
+    rows = range(max(0, last - size), last)
     out = {scene.messages[i].turn for i in rows if plan is not None and not plan.keeps(i)}
     return Whereabouts(
         summary=scene.summary.version,
@@ -58,27 +64,21 @@ def _went(scene: Scene, past: Past, page: int) -> Whereabouts:
 def _table(rows: Sequence[BufferRow], place: str) -> BufferRow | None:
     if not rows:
         return None
+    noted = place == "out" or any(row.reason for row in rows)
     event = st.dataframe(
-        [
-            {
-                "": place,
-                "turn": row.turn,
-                "who": row.role,
-                "tokens": row.tokens,
-                "age": row.age,
-                "text": excerpt(row.text, 90),
-                "why": row.reason,
-            }
-            for row in rows
-        ],
+        columns([_cells(row, place, noted=noted) for row in rows]),
         key=f"buffer-{place}",
         hide_index=True,
         height=table_height(len(rows)),
-        column_order=("", "turn", "who", "tokens", "age", "text", "why")
-        if place == "in"
-        else ("", "turn", "who", "tokens", "why", "text"),
         on_select="rerun",
         selection_mode="single-row",
         alt=f"Messages {place} the buffer, newest first",
     )
     return chosen(event, rows)
+
+
+def _cells(row: BufferRow, place: str, *, noted: bool) -> dict[str, object]:
+    cells: dict[str, object] = {place: row.role, "turn": row.turn, "tokens": row.tokens}
+    if noted:
+        cells["why"] = row.reason
+    return {**cells, "age": row.age, "text": excerpt(row.text, 60)}

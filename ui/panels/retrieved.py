@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from ui.charts import CONFIG, retrieved_figure
-from ui.panels.tables import chosen, table_height
+from ui.panels.tables import chosen, columns, table_height
 from ui.scene import Scene
 from ui.view_models.retrieved import HitRow, retrieved_view
 from ui.view_models.text import excerpt
@@ -38,28 +38,29 @@ def draw(scene: Scene) -> None:
 
 def _table(rows: Sequence[HitRow], metric: str) -> HitRow | None:
     raw = st.toggle("Raw distances", key=_RAW, help="The index's own number and its metric.")
-    columns = ["rank", "turn", "score", "gate", "text", "tokens", "signals"]
+    order = ["rank", "turn", "score", "gate", "text", "tokens"]
     if raw:
-        columns[3:3] = ["cosine", f"{metric} distance"]
+        order[3:3] = ["cosine", f"{metric} distance"]
     event = st.dataframe(
-        [
-            {
-                "rank": row.rank,
-                "turn": row.turn,
-                "score": round(row.score, 3),
-                "cosine": round(row.similarity, 3),
-                f"{metric} distance": round(row.distance, 4),
-                "gate": f"{row.gate}: {row.reason}" if row.gate else "✓ in",
-                "text": excerpt(row.text, 90),
-                "tokens": row.tokens,
-                "signals": row.signals,
-            }
-            for row in rows
-        ],
+        columns(
+            [
+                {
+                    "rank": row.rank,
+                    "turn": row.turn,
+                    "score": round(row.score, 3),
+                    "cosine": round(row.similarity, 3),
+                    f"{metric} distance": round(row.distance, 4),
+                    "gate": f"{row.gate}: {row.reason}" if row.gate else "✓ in",
+                    "text": excerpt(row.text, 60),
+                    "tokens": row.tokens,
+                }
+                for row in rows
+            ]
+        ),
         key="retrieved-rows",
         hide_index=True,
         height=table_height(len(rows)),
-        column_order=columns,
+        column_order=order,
         on_select="rerun",
         selection_mode="single-row",
         alt="Memories found, hits first, then near misses",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from ui.panels.tables import table_height
+from ui.panels.tables import columns, table_height
 from ui.scene import Scene
 from ui.view_models.turn import Event, TurnView, UsageRow, turn_view
 
@@ -36,15 +36,17 @@ def _events(events: Sequence[Event]) -> None:
         return
     longest = max(event.milliseconds for event in events)
     st.dataframe(
-        [
-            {
-                "at ms": round(event.at, 1),
-                "took ms": round(event.milliseconds, 1),
-                "": ("✗ " if event.failed else "") + event.kind,
-                "what": event.what,
-            }
-            for event in events
-        ],
+        columns(
+            [
+                {
+                    "at ms": round(event.at, 1),
+                    "took ms": round(event.milliseconds, 1),
+                    "": ("✗ " if event.failed else "") + event.kind,
+                    "what": event.what,
+                }
+                for event in events
+            ]
+        ),
         key="turn-events",
         hide_index=True,
         height=table_height(len(events)),

@@ -144,8 +144,8 @@ class _Reasons:
             if index in self._unanswered:
                 return "calls a tool; no result is stored"
             return "over the limit, sent all the same: newest" if plan.over_limit else ""
-        parts = [self._why(index), *self._where(index)]
-        return " · ".join(part for part in parts if part)
+        why, where = self._why(index), ", ".join(self._where(index))
+        return f"{why} → {where}" if where else why
 
     def _why(self, index: int) -> str:
         message = self._messages[index]
@@ -158,7 +158,7 @@ class _Reasons:
         if index >= plan.start:
             return ""
         needed = self._needed(index)
-        return f"needs {needed:,} tokens with all that is newer, {plan.next_left:,} left"
+        return f"needs {needed:,} with all newer, {plan.next_left:,} left"
 
     def _needed(self, index: int) -> int:
         """Return the tokens between a message and the window's start, summed once."""
@@ -175,9 +175,9 @@ class _Reasons:
         if message.id in self._back:
             places.append(f"back as a memory, score {self._back[message.id]:.2f}")
         elif message.turn in went.remembered:
-            places.append("in long-term memory")
+            places.append("memory")
         if index < went.covers:
-            places.append(f"in summary v{went.summary}")
+            places.append(f"summary {went.summary}")
         return places
 
 

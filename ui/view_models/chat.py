@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_core.messages import StoredMessage
 
 WINDOW = 50  # messages drawn at once, however long the chat is
-LONG = 1_200  # characters of one message drawn before it is opened
-ROOM = 14_000  # characters drawn at once; beyond it older messages are clipped shorter
-SHORT = 240  # characters of a message once the room is used up
+ROOM = 7_000  # bytes of text drawn at once: fewer messages where they are long
+LEAST = 6  # messages drawn however long they are
+LONG = 1_000  # characters of one message drawn before it is opened
 
 TEXT, TOOL = "text", "tool"
 
@@ -43,13 +43,14 @@ def chat_view(
     size: int = WINDOW,
     opened: frozenset[str] = frozenset(),
 ) -> ChatView:
-    """Return the ``size`` messages that end before position ``end`` of the list (default: all).
+    """Return the messages that end before position ``end`` of the list (default: all of it).
 
-    A tool call and its result are one bubble. ``opened`` are ids of messages to show whole.
+    At most ``size`` messages, and no more than fit in a screenful of text. A tool call and its
+    result are one bubble. ``opened`` are ids of messages to show whole.
     """
     total = len(messages)
     last = total if end is None else min(max(end, 1), total)
-    first = max(0, last - size)
+    first = _first(messages, last, size)
     results = {
         m.message.tool_call_id: m.message.text
         for m in messages[first:last]
@@ -57,21 +58,26 @@ def chat_view(
     }
     shown: list[Bubble] = []
     answered: set[str | None] = set()
-    room = ROOM
     for stored in messages[first:last]:
         shown += _bubbles(stored, results, answered)
-    clipped = []
-    for bubble in reversed(shown):
-        allowed = len(bubble.text) if bubble.id in opened else LONG if room > 0 else SHORT
-        text = bubble.text[:allowed]
-        room -= len(text)
-        hidden = len(bubble.text) - len(text)
-        clipped.append(
-            Bubble(bubble.id, bubble.turn, bubble.role, bubble.kind, text, hidden)
-            if hidden
-            else bubble
-        )
-    return ChatView(tuple(reversed(clipped)), earlier=first, later=total - last)
+    bubbles = tuple(b if b.id in opened else _clipped(b) for b in shown)
+    return ChatView(bubbles, earlier=first, later=total - last)
+
+
+def _first(messages: Sequence[StoredMessage], last: int, size: int) -> int:
+    """Return where a window begins that ends at ``last``: as early as room and size allow."""
+    first, room = last, ROOM
+    while first > 0 and last - first < size:
+        room -= len(messages[first - 1].message.text[:LONG].encode("utf-8", "replace"))
+        if room < 0 and last - first >= LEAST:
+            break
+        first -= 1
+    return first
+
+
+def _clipped(bubble: Bubble) -> Bubble:
+    hidden = max(0, len(bubble.text) - LONG)
+    return replace(bubble, text=bubble.text[:LONG], hidden=hidden) if hidden else bubble
 
 
 def _bubbles(

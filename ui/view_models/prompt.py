@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from memory_core.messages import Message
 from memory_core.prompt import Assembly, Part, Source
 
-SHOWN = 60  # messages drawn at once: the front of the prompt and its newest
-CLIPPED = 4_000  # characters of one span drawn at once
+SHOWN = 50  # messages drawn at once: the front of the prompt and its newest
+ROOM = 5_000  # characters drawn at once; beyond it spans are clipped short
+LONG, SHORT = 2_000, 60  # characters of a span: while there is room, and after
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,16 @@ class PromptView:
     counter: str
 
     @property
-    def label(self) -> str:
-        """A few characters for the panel's tab."""
-        return f"Prompt {self.tokens:,}"
+    def partial(self) -> bool:
+        """Whether something of the prompt is not drawn."""
+        return bool(self.skipped) or any(s.hidden for m in self.messages for s in m.spans)
 
 
-def prompt_view(assembly: Assembly, *, shown: int = SHOWN) -> PromptView:
-    """Return the messages of a prompt with every span attributed."""
+def prompt_view(assembly: Assembly, *, whole: bool = False, room: int = ROOM) -> PromptView:
+    """Return the messages of a prompt with every span attributed.
+
+    Long prompts are drawn in part, the front and the newest first, unless ``whole`` is asked for.
+    """
     by_message: dict[int, list[Part]] = {}
     beside = []
     for part in assembly.parts:
@@ -65,15 +69,20 @@ def prompt_view(assembly: Assembly, *, shown: int = SHOWN) -> PromptView:
         else:
             by_message.setdefault(part.message, []).append(part)
     count = len(assembly.messages)
-    indexes = list(range(count))
-    if count > shown:
-        front = shown // 10 or 1
-        indexes = [*range(front), *range(count - shown + front, count)]
+    front, back = 1, count
+    if count > SHOWN and not whole:
+        front, back = SHOWN // 10, SHOWN - SHOWN // 10
+    newest = range(count - 1, max(count - back, front) - 1, -1)
+    drawn = {}
+    for i in (*range(min(front, count)), *newest):
+        limit = None if whole else LONG if room > 0 else SHORT
+        drawn[i] = _message(i, assembly.messages[i], by_message.get(i, ()), limit)
+        room -= sum(len(span.text) for span in drawn[i].spans)
     return PromptView(
-        messages=tuple(_message(i, assembly.messages[i], by_message.get(i, ())) for i in indexes),
+        messages=tuple(drawn[i] for i in sorted(drawn)),
         beside=tuple(beside),
         tokens=assembly.tokens,
-        skipped=count - len(indexes),
+        skipped=count - len(drawn),
         counter=assembly.counter,
     )
 
@@ -85,15 +94,22 @@ def prompt_json(assembly: Assembly) -> str:
     )
 
 
-def _message(index: int, message: Message, parts: Sequence[Part]) -> PromptMessage:
+def _message(
+    index: int, message: Message, parts: Sequence[Part], limit: int | None
+) -> PromptMessage:
     text, spans, at = message.text, [], 0
+
+    def span(source: Source, start: int, end: int, tokens: int = 0, note: str = "") -> Span:
+        drawn = text[start:end][:limit]
+        return Span(source, drawn, tokens, note, end - start - len(drawn))
+
     for part in sorted(parts, key=lambda p: (p.start, p.end)):
         if part.start > at:
-            spans.append(_span(Source.UNKNOWN, text[at : part.start], 0, ""))
-        spans.append(_span(part.source, text[part.start : part.end], part.tokens, _note(part)))
+            spans.append(span(Source.UNKNOWN, at, part.start))
+        spans.append(span(part.source, part.start, part.end, part.tokens, _note(part)))
         at = max(at, part.end)
     if at < len(text):
-        spans.append(_span(Source.UNKNOWN, text[at:], 0, ""))
+        spans.append(span(Source.UNKNOWN, at, len(text)))
     return PromptMessage(
         index=index,
         role=message.role,
@@ -101,10 +117,6 @@ def _message(index: int, message: Message, parts: Sequence[Part]) -> PromptMessa
         spans=tuple(spans),
         calls=tuple(f"{call.name}({call.arguments})" for call in message.tool_calls),
     )
-
-
-def _span(source: Source, text: str, tokens: int, note: str) -> Span:
-    return Span(source, text[:CLIPPED], tokens, note, max(0, len(text) - CLIPPED))
 
 
 def _note(part: Part) -> str:
