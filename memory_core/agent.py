@@ -12,10 +12,11 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
 from llama_index.core.agent.workflow.workflow_events import (
     AgentOutput,
     AgentStream,
@@ -27,9 +28,10 @@ from llama_index.core.tools import FunctionTool
 
 from memory_core.errors import MemoryInspectorError, ModelRefused
 from memory_core.llama import as_json
-from memory_core.memory import LayeredMemory
 from memory_core.recording import RecordingLLM
+from memory_core.session import OpenTurn
 from memory_core.trace import ToolStep, TurnTrace
+from memory_core.turn_memory import TurnMemory
 
 log = logging.getLogger("memory_core.agent")
 
@@ -74,35 +76,42 @@ class Failed:
 
 
 Event = Delta | ToolStarted | ToolFinished | Finished | Failed
+Runner = Callable[
+    [TurnMemory, RecordingLLM, Sequence[FunctionTool], str, bool], AsyncIterator[Event]
+]
+"""Answers one message: memory, model, tools, text, and whether the answer is streamed."""
 
 
 async def run_turn(
-    memory: LayeredMemory,
+    memory: TurnMemory,
     llm: RecordingLLM,
     tools: Sequence[FunctionTool],
     text: str,
     *,
     supersedes: int = 0,
     streaming: bool = True,
+    runner: Runner | None = None,
 ) -> AsyncIterator[Event]:
     """Run one turn and yield its events; the last is :class:`Finished` or :class:`Failed`.
 
     ``supersedes`` is the number of the last turn when this one replaces it. Without
-    ``streaming`` the model is asked for whole answers.
+    ``streaming`` the model is asked for whole answers. Another ``runner`` answers with another
+    agent or chat engine (:mod:`memory_core.native.agents`).
     """
     session = memory.session
     number = session.last_turn
-    with_tools = bool(tools) and session.settings.tools and _calls_functions(llm)
-    offered = list(tools) if with_tools else []
-    memory.offer(llm.tool_specs(offered))
+    offered = list(tools) if session.settings.tools else []
+    memory.offer(llm.tool_specs(offered if _calls_functions(llm) else []))
     memory.watch(llm)
     session.open_turn(supersedes=supersedes)
     try:
-        run = _with_agent if offered else _plain
-        async for event in run(memory, llm, offered, text, streaming=streaming):
+        run = runner or (_with_agent if offered and _calls_functions(llm) else _plain)
+        async for event in run(memory, llm, offered, text, streaming):
             yield event
-        if session.turn is not None:  # the agent ended without an answer
-            raise ModelRefused("The agent stopped without an answer.")  # noqa: TRY301
+        if session.turn is not None:  # some memories leave it open for what the agent asks last
+            if not _answered(session.turn):
+                raise ModelRefused("The agent stopped without an answer.")  # noqa: TRY301
+            memory.close_turn()
     except (Exception, asyncio.CancelledError) as exc:
         error = _as_shown(exc)
         trace = _keep(memory, str(error), text)
@@ -115,41 +124,47 @@ async def run_turn(
         yield Finished(trace)
 
 
-async def _with_agent(
-    memory: LayeredMemory,
-    llm: RecordingLLM,
-    tools: list[FunctionTool],
-    text: str,
-    *,
-    streaming: bool,
-) -> AsyncIterator[Event]:
-    agent = FunctionAgent(tools=list(tools), llm=llm, streaming=streaming)
+async def drive(agent: BaseWorkflowAgent, memory: TurnMemory, text: str) -> AsyncIterator[Event]:
+    """Run one of LlamaIndex's workflow agents over a memory and yield what happens."""
     handler = agent.run(user_msg=text, memory=memory, max_iterations=MAX_ITERATIONS)
     turn = memory.session.turn
     began: dict[str, float] = {}
-    async for event in handler.stream_events():
-        if isinstance(event, AgentStream):
-            if event.delta:
-                yield Delta(event.delta)
-        elif isinstance(event, ToolCallResult):
-            step = _step(event, began, turn.began if turn is not None else time.perf_counter())
-            if turn is not None:
-                turn.steps.append(step)
-            yield ToolFinished(step)
-        elif isinstance(event, ToolCall):
-            began[event.tool_id] = time.perf_counter()
-            yield ToolStarted(event.tool_name, _arguments(event.tool_kwargs))
-        elif isinstance(event, AgentOutput):
-            log.debug("the agent ended a step with %d tool calls", len(event.tool_calls))
-    await handler
+    try:
+        async for event in handler.stream_events():
+            if isinstance(event, AgentStream):
+                if event.delta:
+                    yield Delta(event.delta)
+            elif isinstance(event, ToolCallResult):
+                step = _step(event, began, turn.began if turn is not None else time.perf_counter())
+                if turn is not None:
+                    turn.steps.append(step)
+                yield ToolFinished(step)
+            elif isinstance(event, ToolCall):
+                began[event.tool_id] = time.perf_counter()
+                yield ToolStarted(event.tool_name, _arguments(event.tool_kwargs))
+            elif isinstance(event, AgentOutput):
+                log.debug("the agent ended a step with %d tool calls", len(event.tool_calls))
+        await handler
+    finally:
+        if not handler.is_done():  # left early: it must not write into a later turn
+            await handler.cancel_run()
+
+
+def _with_agent(
+    memory: TurnMemory,
+    llm: RecordingLLM,
+    tools: Sequence[FunctionTool],
+    text: str,
+    streaming: bool,
+) -> AsyncIterator[Event]:
+    return drive(FunctionAgent(tools=list(tools), llm=llm, streaming=streaming), memory, text)
 
 
 async def _plain(
-    memory: LayeredMemory,
+    memory: TurnMemory,
     llm: RecordingLLM,
-    _tools: list[FunctionTool],
+    _tools: Sequence[FunctionTool],
     text: str,
-    *,
     streaming: bool,
 ) -> AsyncIterator[Event]:
     await memory.aput(ChatMessage(role="user", content=text))
@@ -187,6 +202,11 @@ def _arguments(kwargs: object) -> str:
     return json.dumps(as_json(kwargs), ensure_ascii=False)
 
 
+def _answered(turn: OpenTurn) -> bool:
+    last = turn.messages[-1].message if turn.messages else None
+    return last is not None and last.role == "assistant" and not last.tool_calls
+
+
 def _calls_functions(llm: RecordingLLM) -> bool:
     return bool(llm.metadata.is_function_calling_model)
 
@@ -206,7 +226,7 @@ def _as_shown(exc: BaseException) -> MemoryInspectorError:
     return ModelRefused(f"The agent failed: {type(exc).__name__}: {exc}")
 
 
-def _keep(memory: LayeredMemory, error: str, text: str) -> TurnTrace | None:
+def _keep(memory: TurnMemory, error: str, text: str) -> TurnTrace | None:
     """Close a failed turn with what there is, at least the user's message."""
     session = memory.session
     turn = session.turn
@@ -214,7 +234,7 @@ def _keep(memory: LayeredMemory, error: str, text: str) -> TurnTrace | None:
         return session.last_trace
     try:
         if not turn.messages:
-            memory.put(ChatMessage(role="user", content=text))
+            memory.note(ChatMessage(role="user", content=text))
         return memory.close_turn(error=error)
     except MemoryInspectorError:
         log.exception("a failed turn could not be stored")

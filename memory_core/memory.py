@@ -13,6 +13,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,10 @@ class LayeredMemory(BaseMemory):
             self._session.append(message)
         if plain[-1].role == "assistant" and not plain[-1].tool_calls:
             self.close_turn()
+
+    def note(self, message: ChatMessage) -> None:
+        """Keep the question of a turn that failed before the agent gave it to the memory."""
+        self.put(message)
 
     def get(
         self,
@@ -276,6 +281,10 @@ class LayeredMemory(BaseMemory):
                 candidates = Candidates.skipped(query, str(exc))
                 if turn is not None:
                     turn.degrade(f"Recall was skipped: {exc}")
+            if turn is not None and turn.supersedes and candidates.found is not None:
+                # subtle: what the replaced turn said is forgotten only when this one is stored
+                left = candidates.found.without(session.key.session, turn.supersedes)
+                candidates = replace(candidates, found=left)
             self._candidates = {query: candidates}
             if turn is not None:
                 turn.embedded += 1

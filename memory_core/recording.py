@@ -67,6 +67,7 @@ class RecordingLLM(FunctionCallingLLM):
     _purpose: str = PrivateAttr()
     _translate: Translate = PrivateAttr()
     _price: Price = PrivateAttr()
+    _completions: str = PrivateAttr(default="")
 
     def __init__(
         self,
@@ -105,6 +106,26 @@ class RecordingLLM(FunctionCallingLLM):
             price=self._price,
             purpose=purpose,
         )
+
+    def recorded_by(self, recorder: Recorder, *, completions: str = "") -> RecordingLLM:
+        """Return the same model, its calls noted with another recorder.
+
+        ``completions`` is the purpose of calls that are bare prompts, where that is another one.
+        """
+        llm = RecordingLLM(
+            self._inner,
+            recorder=recorder,
+            translate=self._translate,
+            price=self._price,
+            purpose=self._purpose,
+        )
+        llm._completions = completions
+        return llm
+
+    @property
+    def kept_by(self) -> Recorder:
+        """Who keeps the calls."""
+        return self._recorder
 
     def tool_specs(self, tools: Sequence[BaseTool]) -> list[Json]:
         """Return the tool definitions as this model would be sent them."""
@@ -169,7 +190,7 @@ class RecordingLLM(FunctionCallingLLM):
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """Pass a bare prompt on, noted as one user message."""
-        note = self._begin([ChatMessage(role="user", content=prompt)], kwargs, streamed=False)
+        note = self._begin_bare(prompt, kwargs, streamed=False)
         try:
             response = self._inner.complete(prompt, formatted=formatted, **kwargs)
         except Exception as exc:
@@ -181,7 +202,7 @@ class RecordingLLM(FunctionCallingLLM):
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponse:
         """Pass a bare prompt on, noted as one user message."""
-        note = self._begin([ChatMessage(role="user", content=prompt)], kwargs, streamed=False)
+        note = self._begin_bare(prompt, kwargs, streamed=False)
         try:
             response = await self._inner.acomplete(prompt, formatted=formatted, **kwargs)
         except Exception as exc:
@@ -195,7 +216,7 @@ class RecordingLLM(FunctionCallingLLM):
         """Pass a bare prompt on, noted as one user message."""
 
         def stream() -> Generator[CompletionResponse, None, None]:
-            note = self._begin([ChatMessage(role="user", content=prompt)], kwargs, streamed=True)
+            note = self._begin_bare(prompt, kwargs, streamed=True)
             try:
                 for chunk in self._inner.stream_complete(prompt, formatted=formatted, **kwargs):
                     note.saw(_as_chat(chunk))
@@ -213,7 +234,7 @@ class RecordingLLM(FunctionCallingLLM):
         """Pass a bare prompt on, noted as one user message."""
 
         async def stream() -> AsyncGenerator[CompletionResponse, None]:
-            note = self._begin([ChatMessage(role="user", content=prompt)], kwargs, streamed=True)
+            note = self._begin_bare(prompt, kwargs, streamed=True)
             try:
                 async for chunk in await self._inner.astream_complete(
                     prompt, formatted=formatted, **kwargs
@@ -245,18 +266,31 @@ class RecordingLLM(FunctionCallingLLM):
         return self._inner._prepare_chat_with_tools(tools, **kwargs)  # noqa: SLF001
 
     def _begin(
-        self, messages: Sequence[ChatMessage], kwargs: dict[str, Any], *, streamed: bool
+        self,
+        messages: Sequence[ChatMessage],
+        kwargs: dict[str, Any],
+        *,
+        streamed: bool,
+        purpose: str = "",
     ) -> _Note:
         sent = [from_chat(message) for message in messages]
-        assembly = self._recorder.explain(self._purpose, sent, _specs(kwargs.get("tools")))
-        return _Note(self, assembly, streamed=streamed)
+        purpose = purpose or self._purpose
+        assembly = self._recorder.explain(purpose, sent, _specs(kwargs.get("tools")))
+        return _Note(self, purpose, assembly, streamed=streamed)
+
+    def _begin_bare(self, prompt: str, kwargs: dict[str, Any], *, streamed: bool) -> _Note:
+        message = ChatMessage(role="user", content=prompt)
+        return self._begin([message], kwargs, streamed=streamed, purpose=self._completions)
 
 
 class _Note:
     """One call while it runs."""
 
-    def __init__(self, llm: RecordingLLM, assembly: Assembly, *, streamed: bool) -> None:
+    def __init__(
+        self, llm: RecordingLLM, purpose: str, assembly: Assembly, *, streamed: bool
+    ) -> None:
         self._llm = llm
+        self._purpose = purpose
         self._assembly = assembly
         self._streamed = streamed
         self._recorder: Recorder = llm._recorder  # noqa: SLF001
@@ -287,7 +321,7 @@ class _Note:
         reply = from_chat(self._last.message) if self._last is not None else None
         self._recorder.add(
             ModelCall(
-                purpose=self._llm._purpose,  # noqa: SLF001
+                purpose=self._purpose,
                 model=self._llm.metadata.model_name,
                 assembly=self._assembly,
                 reply=reply,

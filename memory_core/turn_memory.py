@@ -51,6 +51,10 @@ class TurnMemory(Protocol):
         """Commit the running turn and return its trace."""
         ...
 
+    def note(self, message: ChatMessage) -> None:
+        """Keep the question of a turn that failed before the agent gave it to the memory."""
+        ...
+
     async def aput(self, message: ChatMessage) -> None:
         """Add a message."""
         ...
