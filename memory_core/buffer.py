@@ -56,8 +56,9 @@ class WindowPlan:
     def kept(self) -> Iterator[int]:
         """Yield the kept indexes, oldest first."""
         yield from self.pinned
+        kept = range(self.start, self.total)
         out = frozenset(self.orphans)
-        yield from (i for i in range(self.start, self.total) if i not in out)
+        yield from (i for i in kept if i not in out) if out else kept
 
     def keeps(self, index: int) -> bool:
         """Return whether one message is in the window."""
