@@ -11,7 +11,7 @@ rest. Not safe to use from several threads at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,27 @@ class Snapshot:
     features: Features
     distance: NDArray[np.float64]
     vectors: Vectors
+
+    def without(self, session: str, turn: int) -> Snapshot:
+        """Return the memories as if this turn had left none."""
+        gone = [
+            row
+            for row, record in enumerate(self.records)
+            if record is not None and (record.session, record.turn) == (session, turn)
+        ]
+        if not gone:
+            return self
+        features = replace(
+            self.features,
+            similarity=self.features.similarity.copy(),
+            words=self.features.words.copy(),
+            lends=self.features.lends.copy(),
+        )
+        features.similarity[gone] = features.words[gone] = np.nan
+        features.lends[gone] = False
+        left = frozenset(gone)
+        records = tuple(None if row in left else r for row, r in enumerate(self.records))
+        return replace(self, records=records, features=features)
 
 
 class Shelf:
