@@ -170,7 +170,8 @@ def repair_json(value: Json) -> tuple[Json, int]:
 
 
 def _arguments(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # subtle: with escapes, since that is how LlamaIndex writes them into a request
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _call_from_block(block: Mapping[str, Json]) -> ToolCall:

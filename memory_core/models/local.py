@@ -8,6 +8,7 @@ per file and keeps it; they stop with the process or by :func:`stop_all`.
 from __future__ import annotations
 
 import atexit
+import os
 import secrets
 import threading
 from pathlib import Path
@@ -111,8 +112,9 @@ def _start(path: Path, context_window: int, key: str) -> Any:
     params.offline = True
     params.warmup = False
     params.ui = False
-    params.cpuparams.poll = 0  # wait without spinning: the page shares these cores
-    params.cpuparams_batch.poll = 0
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        cpu.poll = 0  # wait without spinning, on half of the cores: the page needs some too
+        cpu.n_threads = max(1, (os.cpu_count() or 2) // 2)
     params.verbosity = 0
     try:
         return xllamacpp.Server(params)

@@ -8,6 +8,7 @@ import traceback
 from typing import Any
 
 import pytest
+from llama_index.core.base.llms.types import ToolCallBlock
 from llama_index.core.llms import LLM, ChatMessage
 from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai import OpenAI
@@ -247,3 +248,16 @@ def test_the_environment_decides_nothing(wire: Wire, monkeypatch: pytest.MonkeyP
     build_llm(choice(wire), key=None).chat(HELLO)
     (headers,) = wire.headers
     assert "from-environment" not in str(headers)
+
+
+def test_arguments_are_counted_as_they_are_sent(wire: Wire):
+    """Arguments kept as values, in any script, count as the text that goes over the wire."""
+    block = ToolCallBlock(tool_call_id="c1", tool_name="weather", tool_kwargs={"city": "東京 Köln"})
+    history = [
+        *HELLO,
+        ChatMessage(role="assistant", blocks=[block]),
+        ChatMessage(role="tool", content="rain", additional_kwargs={"tool_call_id": "c1"}),
+    ]
+    usage = usage_of(build(wire).chat(history))
+    assert usage is not None
+    assert usage.prompt == TokenCounter().messages([from_chat(m) for m in history])
