@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms import ChatMessage
-from memory_core.models.failures import explain
-from memory_core.testing import HashEmbedder, ScriptedLLM
 from sqlalchemy import event
 
 from memory_core.engine import Engine
 from memory_core.errors import ModelRateLimited, PromptTooLarge
 from memory_core.memory import LayeredMemory
+from memory_core.models.failures import explain
 from memory_core.models.offline.llm import OfflineLLM
 from memory_core.prompt import Source
 from memory_core.recording import RecordingLLM
 from memory_core.session import Session
 from memory_core.settings import MemorySettings
 from memory_core.stores.vectors.chroma import open_chroma
+from memory_core.testing import HashEmbedder, ScriptedLLM
 from memory_core.tokens import TokenCounter
 from tests.core.made_sessions import new_session, sqlite
 
