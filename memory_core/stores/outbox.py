@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from memory_core.errors import (
+    InvalidInput,
     MemoryInspectorError,
+    NotFound,
     StaleVersion,
     StoreTooNew,
     StoreUnavailable,
@@ -27,6 +29,8 @@ from memory_core.stores.protocols import Head, SessionKey, Store
 from memory_core.stores.spool import Spool
 from memory_core.stores.writes import (
     Commit,
+    Create,
+    Purge,
     SaveState,
     Write,
     base_of,
@@ -134,7 +138,8 @@ class Outbox:
                     if not self._is_made(write, call):
                         continue
                 except (MemoryInspectorError, ValueError) as exc:
-                    self._set_aside(Conflict(write, str(exc)))
+                    if not _was_made(write, exc, call):
+                        self._set_aside(Conflict(write, str(exc)))
                 with self._lock:
                     if self._spool is not None:
                         self._spool.done()
@@ -212,3 +217,13 @@ class Outbox:
 def _conflict(write: Write, reason: str) -> Conflict:
     ours = write.state if isinstance(write, SaveState) else None
     return Conflict(write, reason, ours)
+
+
+def _was_made(write: Write, refusal: Exception, call: Caller) -> bool:
+    """Return whether a refused write is there already, its answer lost on the way."""
+    if isinstance(write, Purge):
+        return isinstance(refusal, NotFound)
+    if not isinstance(write, Create) or not isinstance(refusal, InvalidInput):
+        return False
+    stored = call(lambda store: store.session(write.key))
+    return (stored.created, stored.origin) == (write.info.created, write.info.origin)

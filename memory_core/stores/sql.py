@@ -8,8 +8,9 @@ the counters and the marks that say by which turn an older one was superseded.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self
 
 from sqlalchemy import Connection, Engine, and_, delete, func, insert, select, update
@@ -43,7 +44,7 @@ from memory_core.stores.schema import (
 )
 from memory_core.stores.sql_engine import connect, migrate_engine, translated
 
-TIMEOUT = 10.0  # seconds to wait for a lock, a connection or an answer
+TIMEOUT = 30.0  # seconds to wait for a lock, a connection or an answer
 
 _BATCH = 500  # ids in one statement
 
@@ -60,6 +61,8 @@ class SqlStore:
         options: dict[str, Any] = {} if lite else {"isolation_level": "REPEATABLE READ"}
         self._reader = engine.execution_options(**options)
         self._writer = engine.execution_options(writes=True)
+        # SQLite polls for its write lock, and who polls can starve: here threads queue instead.
+        self._queue: AbstractContextManager[Any] = threading.Lock() if lite else nullcontext()
 
     @classmethod
     def open(
@@ -97,9 +100,11 @@ class SqlStore:
         if record.title:
             counters["title"] = self._rows.title(record.title)
         with self._write() as conn:
-            session = self._session(conn, key, lock=True)
-            if self._is_written(conn, session, record):
-                return
+            session = self._lock_if(conn, key, SESSIONS.c.turn == record.number - 1)
+            if session is None:
+                session = self._session(conn, key)
+                if self._is_written(conn, session, record):
+                    return
             checks.check_next(record, turn=session["turn"], position=session["next_position"])
             if record.state is not None:
                 checks.check_state(record.state, record.state_base, newest=session["state_version"])
@@ -201,7 +206,9 @@ class SqlStore:
         checks.check_owner(key, state)
         row = self._rows.new_state(state, 0)
         with self._write() as conn:
-            session = self._session(conn, key, lock=True)
+            newest = state.version - 1 if base is None else base
+            session = self._lock_if(conn, key, SESSIONS.c.state_version == newest)
+            session = session or self._session(conn, key)
             checks.check_state(state, base, newest=session["state_version"])
             self._insert(conn, session, STATES, [{**row, "turn": session["turn"]}])
             conn.execute(
@@ -247,7 +254,7 @@ class SqlStore:
     def purge(self, key: SessionKey) -> None:
         """Erase a session for good; its records stay, without text, until unindexed."""
         with self._write() as conn:
-            session = self._session(conn, key, lock=True)
+            session = self._session(conn, key)
             conn.execute(delete(SESSIONS).where(SESSIONS.c.no == session["no"]))  # cascades
             conn.execute(
                 update(RECORDS)
@@ -327,16 +334,24 @@ class SqlStore:
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        with translated(), self._writer.begin() as conn:
+        with translated(), self._queue, self._writer.begin() as conn:
             yield conn
 
-    def _session(self, conn: Connection, key: SessionKey, *, lock: bool = False) -> Row:
+    def _session(self, conn: Connection, key: SessionKey) -> Row:
         check_key(key)
-        query = select(SESSIONS).where(_is(key))
-        row = conn.execute(query.with_for_update() if lock else query).mappings().first()
+        row = conn.execute(select(SESSIONS).where(_is(key))).mappings().first()
         if row is None:
             raise checks.no_session()
         return row
+
+    def _lock_if(self, conn: Connection, key: SessionKey, unchanged: Any) -> Row | None:
+        """Lock the counters of a session if they are as expected, else return nothing.
+
+        subtle: a writer that waited on PostgreSQL and came too late gets no row and holds no
+        lock, so a queue of late writers is gone at once instead of one round trip each.
+        """
+        query = select(SESSIONS).where(_is(check_key(key)), unchanged).with_for_update()
+        return conn.execute(query).mappings().first()
 
     def _insert(self, conn: Connection, session: Row, table: Any, rows: Sequence[Values]) -> None:
         if rows:

@@ -157,19 +157,28 @@ def test_a_store_that_hangs_is_given_up_on(buffered, flaky):
     assert texts(flaky.inner) == ["q", "a"]
 
 
-def test_a_lost_answer_does_not_double_a_turn(buffered, flaky):
-    """A turn that arrived although its answer was lost is written once."""
-    start(buffered)
-    buffered.head(KEY)
-    flaky.mode = "deaf"
+def test_a_lost_answer_doubles_nothing(buffered, flaky):
+    """A write of any kind that arrived although its answer was lost is made once."""
+    other = start(buffered, SessionKey(KEY.user, "other"))
+    buffered.session(other)
     state = set_preference(AgentState(KEY.user, KEY.session), "cake", "lemon")
-    buffered.commit(KEY, turn(1, "q", "a", records=(memory("r1"),)))
-    buffered.save_state(KEY, state)
-    flaky.mode = "up"
-    assert buffered.flush()
-    assert buffered.conflicts == ()
-    assert texts(buffered) == ["q", "a"]
-    assert flaky.inner.session(KEY).turns == 1
+    for write in (
+        lambda: start(buffered),
+        lambda: buffered.commit(KEY, turn(1, "q", "a", records=(memory("r1"),))),
+        lambda: buffered.save_state(KEY, state),
+        lambda: buffered.commit(KEY, turn(2, "q", "b", supersedes=1)),
+        lambda: buffered.update(replace(buffered.session(KEY), title="New")),
+        lambda: buffered.purge(other),
+    ):
+        flaky.mode = "deaf"
+        write()
+        assert buffered.waiting == 1
+        flaky.mode = "up"
+        assert buffered.flush()
+        assert buffered.conflicts == ()
+    assert [(i.key, i.title) for i in buffered.sessions(KEY.user)] == [(KEY, "New")]
+    assert texts(buffered) == ["q", "b"]
+    assert flaky.inner.session(KEY).turns == 2
     assert flaky.inner.state(KEY) == state
 
 
