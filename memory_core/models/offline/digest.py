@@ -14,6 +14,7 @@ from memory_core.models.offline import text as words_of
 from memory_core.models.offline.passages import NOTED, NOTHING, without_reasoning
 from memory_core.tokens import TokenCounter
 
+_TELLING = 0.6  # the weight under which a sentence is left out, unless there is no other
 _SPEAKER = {"user": 1.0, "assistant": 0.45, "tool": 0.45}
 _ENDS = (".", "!", "?", "…", "\u3002", "\uff01", "\uff1f", '"', "\u201d", "'", ")")
 
@@ -47,7 +48,9 @@ def summary(
             chosen.append((place - len(facts), sentence))
             known.add(words_of.plain(fact))
             left -= cost
-    for candidate in sorted(_candidates(previous, said), key=lambda c: (-c.weight, c.place)):
+    candidates = _candidates(previous, said)
+    telling = [c for c in candidates if c.weight >= _TELLING] or ([] if chosen else candidates)
+    for candidate in sorted(telling, key=lambda c: (-c.weight, c.place)):
         plain = words_of.plain(candidate.text)
         if not plain or any(plain in k or k in plain for k in known):
             continue
@@ -74,7 +77,7 @@ def merge(facts: Sequence[str], most: int) -> list[str]:
 def _candidates(previous: str, said: Sequence[tuple[str, str]]) -> list[_Candidate]:
     out: list[_Candidate] = []
     for sentence in words_of.sentences(previous):
-        out.append(_Candidate(_ended(sentence), 0.75 + notice.weight(sentence), len(out)))
+        out.append(_Candidate(_ended(sentence), _TELLING + notice.weight(sentence), len(out)))
     for role, whole in said:
         text = without_reasoning(whole)
         if role == "assistant" and text.startswith((NOTHING, NOTED)):

@@ -35,11 +35,11 @@ class Answer:
     sources: tuple[Support, ...] = ()
 
 
-def answer(question: str, passages: Sequence[Passage]) -> Answer:
+def answer(question: str, passages: Sequence[Passage], *, enough: float = ENOUGH) -> Answer:
     """Answer a question by quoting the best-supported sentence, or say that there is none."""
     query = Query.of(question)
     ranked = rank(query, passages)
-    if not ranked or ranked[0].score < ENOUGH:
+    if not ranked or ranked[0].score < enough:
         return Answer(_nothing(query, passages))
     best, older, others = _choose(ranked)
     text = quote(best.sentence, query, _also_in(best, ranked))
@@ -86,6 +86,8 @@ def _intro(sentence: Sentence, passage: Passage) -> str:
 def _where(passage: Passage) -> str:
     if passage.kind == Kind.CONVERSATION:
         return "earlier in this conversation"
+    if passage.kind == Kind.TOOL:
+        return f"in the result of {passage.place}"
     prefix = "" if passage.place.startswith(("turn", "long-term")) else "the "
     return f"in {prefix}{passage.place}"
 
@@ -100,7 +102,7 @@ def _choose(ranked: Sequence[Support]) -> tuple[Support, Support | None, list[Su
     top = ranked[0].score
     best = ranked[0]
     for other in ranked[1:_LOOKED_AT]:
-        told = other.sentence.passage.said_by == "user" and not other.sentence.asks
+        told = other.sentence.passage.said_by in ("user", "") and not other.sentence.asks
         if not told or not _newer(other, best) or not _differs(other, best):
             continue
         as_good = other.score >= top - _TIE and other.met >= best.met

@@ -22,7 +22,7 @@ from memory_core.models.offline.passages import (
     read_prompt,
     tool_name,
 )
-from memory_core.models.offline.reader import answer
+from memory_core.models.offline.reader import ENOUGH, answer
 from memory_core.models.offline.requests import Request, Tool, forced, missing, parts, wanted
 from memory_core.models.offline.scoring import Support
 from memory_core.models.offline.tasks import (
@@ -61,6 +61,7 @@ _POINTS_BACK = one_of(
     one
     """
 )
+_ENOUGH_NOT_TO_DECLINE = 0.7  # the support under which a request to write something is declined
 _TOLD = 600  # characters of a tool result that are repeated
 _NOTED_FACTS = 2
 
@@ -159,10 +160,12 @@ def _reply_to(text: str, passages: Sequence[Passage]) -> Reply:
     noted = f"{NOTED} {' '.join(f'{OPEN_QUOTE}{f}{CLOSE_QUOTE}' for f in found)}" if found else ""
     if not asked:
         return Reply(noted or _receipt(text))
-    replied = [answer(question, passages) for question in asked[-2:]]
+    to_write = bool(_TO_WRITE.search(asked[-1]))
+    enough = _ENOUGH_NOT_TO_DECLINE if to_write else ENOUGH
+    replied = [answer(question, passages, enough=enough) for question in asked[-2:]]
     texts = dict.fromkeys(a.text for a in replied)
     sources = tuple(s for a in replied for s in a.sources)
-    if not sources and _TO_WRITE.search(asked[-1]):
+    if not sources and to_write:
         texts = dict.fromkeys((CANNOT_WRITE,))
     return Reply(" ".join(filter(None, (noted, *texts))), (), sources)
 
