@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -328,14 +328,7 @@ class UserIndex:
     def _add(self, index: VectorIndex, names: Sequence[str]) -> int:
         held = {name: self.shelf.holders(name) for name in names}
         first = {name: records[0] for name, records in held.items() if records}
-        if not first:
-            return 0
-        made = np.nan_to_num(self._embedder.embed([record.text for record in first.values()]))
-        if len(made) != len(first):
-            raise ModelRefused(
-                f"{self._embedder.name} returned {len(made)} vectors for {len(first)} texts."
-            )
-        vectors = {name: np.asarray(row, np.float32) for name, row in zip(first, made, strict=True)}
+        vectors = self._vectors_of({name: record.text for name, record in first.items()})
         entries = [
             Entry(
                 name,
@@ -349,10 +342,34 @@ class UserIndex:
                 },
             )
             for name, record in first.items()
+            if name in vectors
         ]
         index.add(entries, replace=True)
         self.shelf.take(vectors)
         return len(entries)
+
+    def _vectors_of(self, texts: Mapping[str, str]) -> dict[str, Vectors]:
+        """Embed texts by name; one that the model refuses does not keep the others back.
+
+        It is found by words only. Raises the model's error when it refuses all of them.
+        """
+        try:
+            made = self._embedder.embed(list(texts.values())) if texts else ()
+        except ModelRefused:
+            if len(texts) < 2:
+                raise
+            vectors: dict[str, Vectors] = {}
+            refused: ModelRefused | None = None
+            for name, text in texts.items():
+                try:
+                    vectors |= self._vectors_of({name: text})
+                except ModelRefused as exc:
+                    refused = exc
+                    log.warning("a memory has no vector: %s", exc)
+            if refused is not None and not vectors:
+                raise refused from None
+            return vectors
+        return {n: np.asarray(v, np.float32) for n, v in zip(texts, made, strict=True)}
 
     def _mark(self, records: Sequence[MemoryRecord]) -> None:
         by_status: dict[str, list[str]] = {}

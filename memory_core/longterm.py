@@ -193,7 +193,7 @@ class LongTermMemory:
 
     def embed_query(self, query: str) -> Vectors:
         """Return the embedding of a query."""
-        return np.nan_to_num(np.asarray(self.embedder.embed([query])[0], dtype=np.float32))
+        return np.asarray(self.embedder.embed([query])[0], dtype=np.float32)
 
     def search(self, query: str, *, user: str, vector: Vectors | None = None) -> Candidates:
         """Return all memories of a user with what is known of each for this query.
@@ -225,7 +225,9 @@ class LongTermMemory:
         if memory.problem:
             notes.append(f"The vector index cannot be used: {memory.problem}")
         elif waiting:
-            notes.append(f"{waiting:,} texts have no vector yet and were found by words only.")
+            what = "text has" if waiting == 1 else "texts have"
+            were = "was" if waiting == 1 else "were"
+            notes.append(f"{waiting:,} {what} no vector yet and {were} found by words only.")
         milliseconds = (time.perf_counter() - began) * 1000
         log.info("searched %d memories in %.1f ms", len(shelf), milliseconds)
         return Candidates(

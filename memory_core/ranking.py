@@ -166,7 +166,7 @@ def rank_hits(
         recall,
         hits=tuple(hits),
         near=tuple(sorted(stopped, key=lambda pair: -pair[0].score)),
-        searched=sum(r is not None for r in found.records),
+        searched=int(np.count_nonzero(~np.isnan(found.features.words))),
     )
 
 

@@ -73,6 +73,7 @@ class Shelf:
         self._place = np.zeros(_FIRST, dtype=np.int64)
         self._beside = np.full((_FIRST, len(LENT)), -1, dtype=np.int64)
         self._lends = np.zeros(_FIRST, dtype=np.bool_)
+        self._live = np.zeros(_FIRST, dtype=np.bool_)
         self._created = np.zeros(_FIRST)
         self._vectors: Vectors = np.zeros((0, 0), dtype=np.float32)
         self._lengths = np.full(_FIRST, np.nan)  # of the raw vectors; NaN: not held here
@@ -134,7 +135,7 @@ class Shelf:
         row = self._row.pop(record)
         vector = vector_id(record)
         self._records[row] = None
-        self._lends[row] = False
+        self._live[row] = self._lends[row] = False
         self._lengths[row] = np.nan
         if row < len(self._vectors):
             self._vectors[row] = 0
@@ -199,8 +200,7 @@ class Shelf:
         ``answers`` its own distances, which are shown in place of computed ones.
         """
         rows = len(self._records)
-        empty = np.array([record is None for record in self._records], dtype=np.bool_)
-        words = np.where(empty, np.nan, words)
+        words = np.where(self._live[:rows], words, np.nan)
         similarity = np.full(rows, np.nan)
         distance = np.full(rows, np.nan)
         if vector is not None and self._vectors.size:
@@ -242,6 +242,7 @@ class Shelf:
         name = vector_id(record.id)
         twins = self._rows_of.setdefault(name, [])
         twins.append(row)
+        self._live[row] = True
         self._place[row] = self._place_of(record)
         self._created[row] = record.created.timestamp()
         self.lexicon.add(row, record.text)
@@ -293,6 +294,7 @@ class Shelf:
         size = max(rows, 2 * len(self._created))
         self._place = _longer(self._place, size, 0)
         self._lends = _longer(self._lends, size, fill=False)
+        self._live = _longer(self._live, size, fill=False)
         self._created = _longer(self._created, size, 0.0)
         self._lengths = _longer(self._lengths, size, np.nan)
 

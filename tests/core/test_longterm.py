@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from memory_core import indexing
-from memory_core.errors import InvalidInput, ModelUnreachable, NotFound, VectorError
+from memory_core.errors import InvalidInput, ModelRefused, ModelUnreachable, NotFound, VectorError
 from memory_core.indexing import CaughtUp
 from memory_core.longterm import LongTermMemory
 from memory_core.messages import Message, StoredMessage
@@ -477,9 +477,38 @@ class TestCatchingUp:
         assert texts(recall)[0] == "the wifi is called Heron"
         assert recall.skipped.startswith("Searched by words only: Nothing listens")
         world.embedder.down = False
-        assert "1 texts have no vector yet" in world.recall("wifi").skipped
+        assert "1 text has no vector yet" in world.recall("wifi").skipped
         assert world.memory.catch_up("dana").embedded == 1
         assert world.recall("wifi").hits[0].similarity > 0
+
+    def test_a_text_the_model_refuses_keeps_no_other_back(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One text without an embedding is found by words; the rest of its batch is embedded."""
+        embed = world.embedder.embed
+
+        def picky(batch: Sequence[str]) -> Any:
+            if any("§" in text for text in batch):
+                raise ModelRefused("a vector without a direction")
+            return embed(batch)
+
+        monkeypatch.setattr(world.embedder, "embed", picky)
+        records, _ = world.memory.plan_turn(
+            user="dana",
+            session="s",
+            turn=1,
+            messages=[],
+            now=NOW,
+            facts=[Candidate("one key"), Candidate("§ key"), Candidate("two keys")],
+        )
+        world.store.put_records(records)
+        assert world.memory.catch_up("dana") == CaughtUp(embedded=2, waiting=1)
+        assert world.store.records("dana", pending=True) == []
+        recall = world.recall("keys")
+        assert len(recall.hits) == 3
+        assert recall.skipped == "1 text has no vector yet and was found by words only."
+        with pytest.raises(ModelRefused):
+            world.tell("§ alone")
 
     def test_killed_anywhere(self, world: World) -> None:
         """After a death between any two steps, the next start embeds what is left, once each."""
