@@ -49,12 +49,26 @@ def test_the_summary_so_far_is_folded_in():
     """Sentences of the previous summary stay, before what is new, and nothing is said twice."""
     text = summary(
         "I'm Dana and I run a bakery.",
-        [("user", "I'm Dana and I run a bakery. I can't eat nuts."), ("assistant", "It is $40.")],
+        [
+            ("user", "I'm Dana and I run a bakery. I can't eat nuts."),
+            ("assistant", "The fee for Dana is $40."),
+        ],
         ["I can't eat nuts"],
         max_tokens=100,
         counter=COUNTER,
     )
-    assert text == ("I can't eat nuts. I'm Dana and I run a bakery. The assistant said: It is $40.")
+    assert text == (
+        "I can't eat nuts. I'm Dana and I run a bakery. "
+        "The assistant said: The fee for Dana is $40."
+    )
+
+
+def test_chatter_is_left_out():
+    """Sentences that tell nothing fill no room, unless there is nothing else to say."""
+    said = [("user", "Typical! My budget is 3,200 euros. We'll see.")]
+    assert summary("", said, [], max_tokens=60, counter=COUNTER) == "My budget is 3,200 euros."
+    only = summary("", [("user", "Typical weather again!")], [], max_tokens=60, counter=COUNTER)
+    assert only == "Typical weather again!"
 
 
 def test_merging_keeps_the_weightiest_facts_once():
