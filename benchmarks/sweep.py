@@ -1,4 +1,4 @@
-"""A sweep of 20 by 10 cells against asking ``ChatMemoryBuffer`` and Chroma, on a LoCoMo conversation.
+"""A sweep of 20 by 10 cells against ``ChatMemoryBuffer`` and Chroma, on a LoCoMo conversation.
 
 *Naive* asks both for every cell and question: measured on a random sample and extrapolated.
 *Semi-naive* asks ``ChatMemoryBuffer`` once a limit and Chroma once a question and k, which is run

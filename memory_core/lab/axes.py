@@ -114,7 +114,7 @@ class Axis:
         """The knob's name as people read it."""
         return TITLES[self.name]
 
-    def _checked(self, value: Json) -> Value:
+    def _checked(self, value: object) -> Value:
         read = _kind_of(self.name)
         if read is _number and isinstance(value, (int, float)) and not isinstance(value, bool):
             value = float(value)

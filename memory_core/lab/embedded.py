@@ -33,7 +33,7 @@ _ASKED = 500  # keys in one query
 _WAIT = 30.0  # seconds for another process that writes
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS vectors "
-    "(model TEXT, text BLOB, vector BLOB, PRIMARY KEY (model, text)) WITHOUT ROWID"
+    "(model TEXT, text BLOB, vector BLOB, PRIMARY KEY (model, text))"
 )
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 from memory_core.lab.axes import Value
 from memory_core.lab.cells import PLACES, Measure
-from memory_core.lab.choosing import Choice, cheapest, intervals, pareto
+from memory_core.lab.choosing import Choice, intervals, pareto
+from memory_core.lab.report import in_words, plain
 from memory_core.lab.table import SweepResult
 from memory_core.models.catalogue import Price
 
@@ -54,11 +55,9 @@ def to_csv(result: SweepResult, *, price: Price | None = None) -> str:
     return out.getvalue()
 
 
-def to_html(
-    result: SweepResult, measure: Measure = Measure.SHARE, *, price: Price | None = None
-) -> str:
-    """Return a page with the heat map, the choice and the Pareto front."""
-    choice = cheapest(result, measure)
+def to_html(result: SweepResult, choice: Choice, *, price: Price | None = None) -> str:
+    """Return a page with the heat map by the choice's measure, the choice, the Pareto front."""
+    measure = choice.measure
     title = html.escape(f"{result.title}: {result.x.title} by {result.y.title}")
     asked = f"{len(result.questions):,} questions, tokens counted by {result.counter}"
     about = f"Each cell: {_NAMES[measure]} in the prompt, averaged over the questions, and the"
@@ -67,31 +66,13 @@ def to_html(
         f'<p class="note">{html.escape(asked)}. {about} mean tokens of the prompt.</p>',
         *(f'<p class="note">{html.escape(notice)}</p>' for notice in result.notices),
         f'<div class="map">{_heat(result, measure, choice)}</div>',
-        f"<h2>Cheapest setting that keeps enough</h2><p>{html.escape(told(choice, result))}</p>",
+        f"<h2>Cheapest setting that keeps enough</h2><p>{html.escape(in_words(result, choice))}</p>",
         f"<h2>What a token buys</h2>{_front(result, measure, price)}",
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style></head><body>{''.join(body)}</body></html>"
-    )
-
-
-def told(choice: Choice, result: SweepResult) -> str:
-    """Return the choice in one plain sentence, with its intervals and the half held out."""
-    x, y = result.x.values[choice.cell.x], result.y.values[choice.cell.y]
-    text = (
-        f"{result.x.title} {_plain(x)} and {result.y.title} {_plain(y)} keep "
-        f"{choice.chosen.mean:.0%} ({choice.chosen.low:.0%} to {choice.chosen.high:.0%}) of the "
-        f"evidence where the best cell keeps {choice.best:.0%}, for {choice.tokens:,.0f} tokens, "
-        f"{choice.saved:.0%} fewer than it."
-    )
-    if choice.held_out is None:
-        return text
-    held = choice.held_out
-    return (
-        f"{text} On the half of the questions held out of the choice: {held.mean:.0%} "
-        f"({held.low:.0%} to {held.high:.0%})."
     )
 
 
@@ -137,13 +118,7 @@ def _colour(share: float) -> str:
 
 
 def _shown(value: Value) -> str:
-    return html.escape(_plain(value))
-
-
-def _plain(value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return html.escape(plain(value))
 
 
 def _cell(value: Value) -> Value:
