@@ -61,12 +61,13 @@ class Prompt:
 _OPEN_TAG = re.compile(
     r"^[ \t]*<(?P<tag>[\w-]+)(?P<about>(?: [\w-]+=(?:\"[^\"\n]*\"|'[^'\n]*'))*)>", re.MULTILINE
 )
+_CLOSE_TAG = re.compile(r"</(?P<tag>[\w-]+)>")
 _HEADING = re.compile(r"^\[(?:turn (?P<turn>\d+), )?score -?[\d.]+\][ \n]", re.MULTILINE)
 _COVERS = re.compile(r'covers="(?P<turns>[^"]+)"')
 _ROLE_LINE = re.compile(
     r"^[ \t]*(?P<role>user|assistant|tool|system): ", re.MULTILINE | re.IGNORECASE
 )
-_ROLE_TAG = re.compile(r"<message role='(?P<role>\w+)'>(?P<text>.*?)</message>", re.DOTALL)
+_ROLE_TAG = re.compile(r"<message role='(?P<role>\w+)'>")
 _DIALOGUES = re.compile(
     r"Below are a set of relevant dialogues.*?:\n(?P<body>.*?)This is the end of the retrieved",
     re.DOTALL,
@@ -169,16 +170,14 @@ def cut_sections(text: str, only: str = "") -> tuple[str, list[tuple[str, str, s
     """Return a text without its tagged sections, and their (tag, attributes, body)."""
     rest: list[str] = []
     found: list[tuple[str, str, str]] = []
-    unclosed: set[str] = set()
+    last_close = {m["tag"]: m.start() for m in _CLOSE_TAG.finditer(text)}
     done = 0
     for opening in _OPEN_TAG.finditer(text):
         tag = opening["tag"]
-        if opening.start() < done or tag in unclosed or (only and tag != only):
+        closed = last_close.get(tag, -1) >= opening.end()
+        if opening.start() < done or not closed or (only and tag != only):
             continue
         end = text.find(f"</{tag}>", opening.end())
-        if end < 0:
-            unclosed.add(tag)
-            continue
         rest.append(text[done : opening.start()])
         found.append((tag, opening["about"], text[opening.end() : end]))
         done = end + len(tag) + 3
@@ -252,9 +251,10 @@ def _dialogue(body: str, kind: Kind, place: str, order: int) -> Iterator[Passage
 
 def _block(name: str, body: str) -> Iterator[Passage]:
     body = _EXTRA_INFO.sub("", body)
-    tagged = list(_ROLE_TAG.finditer(body))
-    for index, found in enumerate(tagged):
-        yield Passage(found["text"], Kind.BLOCK, name, found["role"], index)
+    pieces = body.split("</message>")[:-1]
+    tagged = [(m, piece) for piece in pieces if (m := _ROLE_TAG.search(piece))]
+    for index, (opening, piece) in enumerate(tagged):
+        yield Passage(piece[opening.end() :], Kind.BLOCK, name, opening["role"], index)
     facts = re.findall(r"<fact>(.*?)</fact>", body, re.DOTALL)
     for index, fact in enumerate(facts):
         yield Passage(fact, Kind.BLOCK, name, "user", index)
