@@ -354,10 +354,10 @@ class Session:
         self.summary = mark.summary
         self.window_start = mark.window_start
         self._traced_state = mark.traced
-        if mark.state.version != self._saved_state.version:
-            self.state = replace(mark.state, version=self._saved_state.version + 1)
-        else:
-            self.state = mark.state
+        saved = self._saved_state
+        same = replace(mark.state, version=saved.version, updated=saved.updated) == saved
+        # subtle: compare what they hold; a state gone back to has no version of its own yet
+        self.state = saved if same else replace(mark.state, version=saved.version + 1)
 
     def _mark_from_store(self, number: int) -> _Mark:
         count = sum(1 for m in self.messages if m.turn < number)
