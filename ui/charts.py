@@ -58,8 +58,8 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
     layout: Figure = {
         "template": _NO_TEMPLATE,
         "barmode": "stack",
-        "height": 240 if turns else 130,
-        "margin": {"l": 8, "r": 8, "t": 22, "b": 44},
+        "height": 230 if turns else 120,
+        "margin": {"l": 8, "r": 8, "t": 22, "b": 48 if turns else 30},
         "showlegend": True,
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
         "xaxis": {**_QUIET_AXIS, "range": [0, max(end, 1)], "showticklabels": False},
@@ -72,7 +72,7 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
         data += _turn_traces(turns[-TURNS_SHOWN:], {s.source for s in bar.segments})
         numbers = {"tickformat": "d", "nticks": 10, "title": {"text": "turn", "standoff": 2}}
         layout["xaxis2"] = {**_QUIET_AXIS, **numbers, "anchor": "y2"}
-        layout["yaxis2"] = {**_QUIET_AXIS, "anchor": "x2", "domain": [0.16, 0.56], "nticks": 3}
+        layout["yaxis2"] = {**_QUIET_AXIS, "anchor": "x2", "domain": [0.2, 0.6], "nticks": 3}
     return {"data": data, "layout": layout}
 
 

@@ -26,9 +26,9 @@ class Page:
 
 PAGES = (
     Page("app.py", "Playground", ":material/forum:", "Chat, and see what the agent remembers."),
-    Page("pages/time_travel.py", "Time travel", ":material/history:", "Any turn as it was."),
-    Page("pages/why.py", "Why?", ":material/help:", "What happened to each message, and why."),
-    Page("pages/compare.py", "Compare", ":material/compare:", "One chat under several memories."),
+    Page("pages/1_Time_travel.py", "Time travel", ":material/history:", "Any turn as it was."),
+    Page("pages/2_Why.py", "Why?", ":material/help:", "What happened to each message, and why."),
+    Page("pages/3_Compare.py", "Compare", ":material/compare:", "One chat under several memories."),
     Page("pages/tuning.py", "Tuning lab", ":material/tune:", "Find token limit and top_k."),
     Page("pages/sessions.py", "Sessions", ":material/folder:", "Import, export, tidy up."),
     Page("pages/storage.py", "Storage", ":material/database:", "What is stored where."),

@@ -6,6 +6,7 @@ engine loads it returns ``None`` and :func:`wait` looks again until the page can
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -18,7 +19,8 @@ from ui.state import PageState
 if TYPE_CHECKING:
     from memory_core.engine import Engine
 
-LOOK_IN = 0.3  # seconds between two looks whether the engine is there
+LOOK_IN = 1.0  # seconds between two looks whether the engine is there
+_STAY = 0.5  # seconds of such a look: it ends as soon as the engine is open
 
 
 def prepare(page: PageState) -> Engine | None:
@@ -51,16 +53,14 @@ def wait(page: PageState) -> None:
 
 @st.fragment(run_every=LOOK_IN, key="engine")
 def _look_again() -> None:
-    try:
-        ready = resources.engine() is not None
-    except MemoryInspectorError:
-        ready = True
-    if ready:
-        st.rerun()
     st.caption(
         ":material/hourglass_top: The engine is loading (LlamaIndex and Chroma, a few seconds). "
         "What you type meanwhile is kept and answered."
     )
+    with suppress(TimeoutError, MemoryInspectorError):
+        resources.loader().wait(_STAY)
+    if resources.loader().settled:
+        st.rerun()
 
 
 def _again(page: PageState) -> None:

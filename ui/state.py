@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ui.past import Past
     from ui.player import Player
     from ui.scene import Scene
+    from ui.time_travel.chronicle import Chronicle
+    from ui.time_travel.place import Place
+    from ui.why.asking import Asking
 
 _KEY = "memory_inspector"
 
@@ -64,6 +67,10 @@ class PageState:
     scene: tuple[object, Scene] | None = None
     past: Past | None = None
     link_read: bool = False
+    chronicle: Chronicle | None = None
+    place: Place | None = None
+    lost: MemoryInspectorError | None = None
+    asking: Asking | None = None
 
 
 def mine() -> PageState:

@@ -21,8 +21,8 @@ def draw(scene: Scene, turns: Sequence[TurnBar]) -> None:
     st.plotly_chart(
         budget_figure(bar, turns), key="chart-budget", config=CONFIG, alt=bar.alt, theme="streamlit"
     )
-    for note in bar.notes:
-        st.caption(f":material/info: {_plain(note)}")
+    if bar.notes:
+        st.caption("  \n".join(f":material/info: {_plain(note)}" for note in bar.notes))
     if scene.what_if is not None:
         _draw_what_if(scene.what_if)
 

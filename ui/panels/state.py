@@ -10,8 +10,8 @@ from ui.scene import Scene
 from ui.view_models.state import ADDED, REMOVED, ChangeRow, state_view
 
 
-def draw(scene: Scene, edit: Callable[[], None]) -> None:
-    """Draw the state; ``edit`` opens the form."""
+def draw(scene: Scene, edit: Callable[[], None] | None = None) -> None:
+    """Draw the state; ``edit`` opens the form, without it there is nothing to edit."""
     changes = scene.trace.changes if scene.trace is not None else ()
     view = state_view(scene.state, changes=changes, turn=scene.turn)
     st.caption(f"version {view.version}" + (f" · {view.updated}" if view.updated else ""))
@@ -25,7 +25,8 @@ def draw(scene: Scene, edit: Callable[[], None]) -> None:
         st.markdown(f"**Changed in turn {view.turn}**")
         lines = [line for change in view.changes for line in _lines(change)]
         st.code("\n".join(lines), language="diff", wrap_lines=True)
-    st.button("Edit", key="state-edit", icon=":material/edit:", on_click=edit)
+    if edit is not None:
+        st.button("Edit", key="state-edit", icon=":material/edit:", on_click=edit)
 
 
 def _lines(change: ChangeRow) -> list[str]:

@@ -1,0 +1,1 @@
+"""What happened to each thing, why it was left out, and what would have changed without it."""

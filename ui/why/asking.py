@@ -1,0 +1,158 @@
+"""What is asked on the page Why?, and the answers, each worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_core.errors import InvalidInput, NotFound
+from memory_core.fate import MEMORY, MESSAGE, STATE, Fate
+from memory_core.gates import SAID, STATE_ROUTE, Check, Item, Route
+from memory_core.lab.past import PastMemories
+from memory_core.lab.replay import Replay
+from memory_core.lab.without import Counterfactual, Edit, counterfactual
+from memory_core.messages import StoredMessage
+from memory_core.settings import MemorySettings
+from memory_core.stores.vectors.base import Vectors
+from memory_core.whynot import WhyNot, why_not
+from ui.scene import settings_of
+from ui.time_travel.chronicle import Chronicle
+
+if TYPE_CHECKING:
+    from memory_core.models.embeddings import Embedder
+    from ui.state import PageState
+
+_KEPT = 64  # answers
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A counterfactual that was planned, with both answers where they were asked for."""
+
+    turn: int
+    found: Counterfactual
+    answers: tuple[str, str] | None = None
+
+
+@dataclass
+class Asking:
+    """Which thing of which kind is looked at, and the part of the matrix that is drawn.
+
+    ``rows`` and ``columns`` count from 1, both ends inclusive; ``None`` is all of them.
+    ``question`` asks about the next prompt instead of a turn's.
+    """
+
+    chronicle: Chronicle
+    kind: str = MESSAGE
+    item: str = ""
+    question: str = ""
+    rows: tuple[int, int] | None = None
+    columns: tuple[int, int] | None = None
+    tried: Tried | None = None
+    _vectors: dict[str, Vectors] = field(default_factory=dict)
+    _replay: tuple[int, Replay] | None = None
+    _answers: dict[object, WhyNot] = field(default_factory=dict)
+
+    def choose(self, kind: str, item: str = "") -> None:
+        """Look at another thing; another kind is seen whole at first."""
+        if kind != self.kind:
+            self.rows = None
+        self.kind, self.item, self.tried = kind, item, None
+
+    def why(self, turn: int, *, settings: MemorySettings, embedder: Embedder) -> WhyNot:
+        """Return why the thing is or is not in the prompt that is asked about."""
+        chat = self.chronicle.chat
+        key = (self.kind, self.item, turn, self.question, settings, chat.turns)
+        if key not in self._answers:
+            if len(self._answers) >= _KEPT:
+                self._answers.clear()
+            found = self._next(settings) if self.question else self._at(turn, settings, embedder)
+            self._answers[key] = found
+        return self._answers[key]
+
+    def without(self, turn: int, edit: Edit, embedder: Embedder) -> Counterfactual:
+        """Plan a turn without the thing, or with other words in its place."""
+        session = self.chronicle.chat.session
+        if session.store is None:
+            raise NotFound("This session is kept in memory only and cannot be replayed.")
+        return counterfactual(
+            session.store,
+            session.key,
+            turn,
+            edit,
+            embed=lambda texts: self._embed(texts, embedder),
+            model=embedder.name,
+        )
+
+    def _next(self, settings: MemorySettings) -> WhyNot:
+        chat = self.chronicle.chat
+        return why_not(
+            self._item(chat.messages),
+            settings=settings,
+            plan=lambda tried: chat.preview(tried, self.question),
+            history=chat.session.history,
+        )
+
+    def _at(self, turn: int, settings: MemorySettings, embedder: Embedder) -> WhyNot:
+        trace = self.chronicle.trace(turn)
+        if self.kind == STATE:
+            fate = self.chronicle.ledger.fate(STATE, self.item, turn)
+            if fate not in (Fate.PROMPT, Fate.UNSENT):
+                check = Check(SAID, passed=False, reason=f"in turn {turn}: {fate.words}")
+                routes = (Route(STATE_ROUTE, (check,)),)
+                return WhyNot(self._item(()), "", routes, sentence=f"Stopped. {fate.words}.")
+        try:
+            replayed = self._replayed(embedder).at(turn)
+        except InvalidInput:  # the strategy plans its prompts itself
+            if trace.assembly is None:
+                raise NotFound(f"Turn {turn} sent no prompt.") from None
+            item = self._item(self.chronicle.messages_at(turn))
+            return why_not(item, settings=settings_of(trace, settings), assembly=trace.assembly)
+        return why_not(
+            self._item(replayed.layers.messages),
+            settings=replayed.settings,
+            plan=replayed.plan,
+            history=replayed.layers.history,
+        )
+
+    def _item(self, messages: Sequence[StoredMessage]) -> Item:
+        made_from = (
+            self.chronicle.ledger.notes.made_from.get(self.item, ()) if self.kind == MEMORY else ()
+        )
+        wanted = {self.item} if self.kind == MESSAGE else set(made_from)
+        places = [at for at, m in enumerate(messages) if m.id in wanted] if wanted else []
+        return Item(self.kind, self.item, places[-1] if places else None, tuple(made_from))
+
+    def _replayed(self, embedder: Embedder) -> Replay:
+        chat = self.chronicle.chat
+        if self._replay is None or self._replay[0] != chat.turns:
+            store = chat.session.store
+            if store is None:
+                raise InvalidInput("This session is kept in memory only.")
+            memories = PastMemories(
+                store.records(chat.key.user),
+                embed=lambda texts: self._embed(texts, embedder),
+                model=embedder.name,
+            )
+            self._replay = (chat.turns, Replay.read(store, chat.key, memories=memories))
+        return self._replay[1]
+
+    def _embed(self, texts: Sequence[str], embedder: Embedder) -> Vectors:
+        missing = [t for t in dict.fromkeys(texts) if t not in self._vectors]
+        if missing:
+            self._vectors |= dict(zip(missing, embedder.embed(missing), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def asking_of(page: PageState, chronicle: Chronicle) -> Asking:
+    """Return what is asked about the open session."""
+    kept = page.asking
+    if kept is None or kept.chronicle is not chronicle:
+        kept = page.asking = Asking(chronicle)
+    track = chronicle.ledger.tracks[kept.kind]
+    if track.row(kept.item) is None and track.ids:
+        kept.item = track.ids[0]
+    return kept
