@@ -1,9 +1,10 @@
 """Encryption of everything that a person wrote or a model said, with keys that can be changed.
 
 ``MEMORY_ENCRYPTION_KEY`` holds one key or several, separated by commas. The first one seals, all
-of them unseal: to change keys, put a new one in front, run ``python -m memory_core migrate
---reseal``, then drop the old one. Keys are Fernet keys of the ``cryptography`` package (AES-128 in
-CBC mode with an HMAC, so changed bytes are noticed); :func:`new_key` makes one.
+of them unseal: to change keys, put a new one in front. To drop the old one, copy everything into
+a fresh store, sealed anew: ``python -m memory_core migrate --to URL``. Keys are Fernet keys of
+the ``cryptography`` package (AES-128 in CBC mode with an HMAC, so changed bytes are noticed);
+:func:`new_key` makes one.
 
 Ids, times, token counts and roles of long-term records are not sealed: stores sort and find by
 them.
@@ -48,7 +49,7 @@ class Sealed:
             except ValueError:
                 raise InvalidInput(
                     f"Key {place} in {SETTING} is none: 32 bytes in URL-safe base64 are.",
-                    next_step="Make one with: python -m memory_core migrate --new-key",
+                    next_step="Make one with: python -m memory_core new-key",
                 ) from None  # the cause would show the key
         if not fernets:
             raise InvalidInput(f"{SETTING} holds no key.")
