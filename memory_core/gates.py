@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from memory_core.buffer import LLAMA_INDEX, History, WindowPlan
 from memory_core.contents import Contents, searched
-from memory_core.fate import FACT, MEMORY, MESSAGE, SUMMARY
+from memory_core.fate import FACT, MEMORY, MESSAGE, STATE, SUMMARY
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Source
 from memory_core.settings import MemorySettings
 
@@ -40,7 +40,7 @@ SearchResult = tuple[Hit, Omission | None]
 
 @dataclass(frozen=True)
 class Item:
-    """What is asked about: a message, memory, key fact or summary, by id.
+    """What is asked about: a message, memory, key fact, summary or state key, by id.
 
     ``index`` is a message's place among the active messages of that turn; for a memory that of
     the newest message it was made from (``made_from``), if it was said in this session.
@@ -94,9 +94,11 @@ def place_of(item: Item, assembly: Assembly) -> str:
             return "among the retrieved memories"
         repeated = not set(item.made_from).isdisjoint(held.messages)
         return "word for word in the buffer" if repeated else ""
-    if item.kind == SUMMARY:
-        return "in its own section" if item.id in held.summary_ids else ""
-    return "among the key facts" if item.id in held.facts else ""
+    there, words = {
+        SUMMARY: (item.id in held.summary_ids, "in its own section"),
+        STATE: (held.state, "in the state's section"),  # one section for all of it
+    }.get(item.kind, (item.id in held.facts, "among the key facts"))
+    return words if there else ""
 
 
 def routes_of(
@@ -112,7 +114,7 @@ def routes_of(
     ``found`` is what the search knows of it when the prompt's own near misses do not reach it.
     """
     found = found or found_for(item, assembly)
-    if item.kind in (FACT, SUMMARY):
+    if item.kind in (FACT, SUMMARY, STATE):
         return (Route(STATE_ROUTE, tuple(_state_checks(item, assembly))),)
     recall = Route(MEMORY_ROUTE, tuple(_recall_checks(found, assembly, settings)))
     if item.kind == MEMORY and item.index is None:
@@ -221,9 +223,9 @@ def _passed(gate: Gate, hit: Hit, settings: MemorySettings) -> Check:
 
 
 def _state_checks(item: Item, assembly: Assembly) -> Iterable[Check]:
-    wanted = {FACT: Source.FACTS, SUMMARY: Source.SUMMARY}[item.kind]
+    wanted = {FACT: Source.FACTS, SUMMARY: Source.SUMMARY, STATE: Source.STATE}[item.kind]
     for out in assembly.omissions:
-        if out.source is wanted and item.id in out.ids:
+        if out.source is wanted and (item.id in out.ids or item.kind == STATE):
             yield _stop(out)
             return
     if place_of(item, assembly):

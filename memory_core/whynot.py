@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from memory_core.buffer import History
-from memory_core.fate import FACT, SUMMARY
+from memory_core.fate import FACT, STATE, SUMMARY
 from memory_core.gates import (
     BUFFER_ROUTE,
     MEMORY_ROUTE,
@@ -93,7 +93,7 @@ def why_not(
 def _far_down(item: Item, settings: MemorySettings, plan: Plan) -> SearchResult | None:
     """Return what stopped a memory that is too far down to be among the near misses, if it is."""
     near = settings.with_(near_misses=max(_NEAR, settings.near_misses))
-    if not settings.recall or item.kind in (FACT, SUMMARY) or found_for(item, plan(near)):
+    if not settings.recall or item.kind in (FACT, SUMMARY, STATE) or found_for(item, plan(near)):
         return None
     by_rank = near.with_(top_k=_MOST)
     for tried in (by_rank, by_rank.with_(threshold=-1.0)):

@@ -168,7 +168,9 @@ class Chronicle:
             column = self.ledger.columns[self.ledger.column_of(turn)]
             return column.made or column.summary
         store = self.chat.session.store
-        for last in range(turn, 0, -_BLOCK) if store is not None else ():
+        if store is None:
+            return NO_SUMMARY
+        for last in range(turn, 0, -_BLOCK):
             rows = store.turns(self.chat.key, first=max(1, last - _BLOCK + 1), last=last)
             for row in reversed(rows):
                 if row.summary is not None and not 0 < row.superseded_by <= turn:

@@ -53,7 +53,7 @@ LOOKS: Mapping[Fate, Look] = {
     Fate.LONG_TERM: Look(translucent(PINK, 0.3), "·", "long-term memory only"),
     Fate.RETRIEVED: Look(PINK, "R", "retrieved again"),
     Fate.KEY_FACT: Look(ORANGE, "K", "in as a key fact"),
-    Fate.SUPERSEDED: Look(DARK_GREY, "×", "superseded"),
+    Fate.SUPERSEDED: Look(DARK_GREY, "x", "superseded"),
     Fate.GONE: Look(translucent(GREY, 0.25), "-", "gone"),
     Fate.SAID: Look(SKY, "+", "said after the prompt"),
     Fate.UNSENT: Look(translucent(GREEN, 0.25), "u", "kept, not sent"),
