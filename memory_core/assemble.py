@@ -12,8 +12,6 @@ when there is none it gives retrieval its whole share, which always is one.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -21,8 +19,9 @@ from memory_core.budget import Allotment, allocate_budget, collisions
 from memory_core.buffer import EXACT, History, WindowPlan, plan_window
 from memory_core.messages import Message, StoredMessage
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Part, Recall, Source
+from memory_core.sections import Section, block, fence, state_sections
 from memory_core.settings import MemorySettings
-from memory_core.state import AgentState, prompt_view
+from memory_core.state import AgentState
 from memory_core.summary import Summary, plan_summary
 from memory_core.tokens import PER_MESSAGE, PRIMING, TokenCounter
 
@@ -33,7 +32,7 @@ The tokens of each hit are those that :func:`memory_tokens` counts, or 0: not co
 """
 
 _TRIES = 8
-_OWN_TAGS = re.compile(r"</(state|key-facts|summary|memories)>")
+_ALL = 10**12  # tokens; more than any layer needs
 
 
 @dataclass(frozen=True)
@@ -80,40 +79,33 @@ class _Writer:
 
 
 @dataclass(frozen=True)
-class _Section:
-    source: Source
-    text: str
-    tokens: int
-    ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class PromptPlan:
     """What goes into a prompt, before a word of it is written.
 
     ``sections`` of state and summary are in, ``dropped`` did not fit; ``state_needs`` and
-    ``retrieved`` are tokens. Sweeps plan without writing: it is the larger part of the work.
+    ``retrieved`` are tokens; ``most`` is what each layer may use, ``allotment`` what it got.
+    Sweeps plan without writing: it is the larger part of the work.
     """
 
     rules: str
-    sections: tuple[_Section, ...]
+    sections: tuple[Section, ...]
     dropped: tuple[Omission, ...]
     state_needs: int
     recall: Recall | None
     retrieved: int
     window: WindowPlan
     allotment: Allotment
+    most: Allotment
 
 
 def plan_prompt(layers: Layers, settings: MemorySettings, counter: TokenCounter) -> PromptPlan:
     """Decide what goes into the prompt: which sections, which memories, which messages."""
-    rules = _block(settings.system_prompt)
+    rules = block(settings.system_prompt)
     in_system = counter.text(rules) + PER_MESSAGE
     fixed = in_system + layers.tool_tokens + layers.in_front + PRIMING
-    sections, state_needs = _state_sections(layers, counter)
     shares = settings.shares
 
-    def allot(retrieved: int) -> Allotment:
+    def allot(retrieved: int, state_needs: int) -> Allotment:
         return allocate_budget(
             window=settings.context_window,
             reserve=settings.reply_reserve,
@@ -124,8 +116,10 @@ def plan_prompt(layers: Layers, settings: MemorySettings, counter: TokenCounter)
             retrieved_needs=retrieved,
         )
 
-    most = allot(10**12)
-    kept, dropped = _fit(sections, most.state)
+    most = allot(_ALL, _ALL)
+    kept, dropped, state_needs = state_sections(
+        layers.state, layers.summary, layers.messages, counter, most.state
+    )
     state_used = sum(section.tokens for section in kept)
 
     def window(retrieved: int) -> WindowPlan:
@@ -141,7 +135,8 @@ def plan_prompt(layers: Layers, settings: MemorySettings, counter: TokenCounter)
         recall=recall,
         retrieved=used,
         window=plan,
-        allotment=allot(used),
+        allotment=allot(used, state_used),
+        most=most,
     )
 
 
@@ -151,7 +146,7 @@ def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) ->
     recall, plan, used = planned.recall, planned.window, planned.retrieved
     needs = used if recall is None else used + _refused_by_budget(recall)
     notes = [
-        *collisions(planned.allotment, state_needs=planned.state_needs, retrieved_needs=needs),
+        *collisions(planned.most, state_needs=planned.state_needs, retrieved_needs=needs),
         *_summary_notes(layers, settings, plan),
     ]
     if plan.over_limit and plan.total > plan.start:
@@ -200,7 +195,7 @@ def assemble(layers: Layers, settings: MemorySettings, counter: TokenCounter) ->
 def render_memory(hit: Hit) -> tuple[str, str]:
     """Return the two pieces a memory stands as in the prompt: its heading and its text."""
     turn = f"turn {hit.turn}, " if hit.turn else ""
-    heading, body = f"[{turn}score {hit.score:.2f}]\n", _block(_fence(hit.text))
+    heading, body = f"[{turn}score {hit.score:.2f}]\n", block(fence(hit.text))
     # subtle: a slash is the one character that shares a token with the line break before it
     return ("", heading + body) if body.startswith("/") else (heading, body)
 
@@ -211,48 +206,6 @@ def memory_tokens(hit: Hit, counter: TokenCounter) -> int:
 
 
 MEMORIES_OPEN, MEMORIES_CLOSE = "<memories>\n", "</memories>\n\n"
-
-
-def _state_sections(layers: Layers, counter: TokenCounter) -> tuple[list[_Section], int]:
-    """Return the sections of state, key facts and summary, most important first, and tokens."""
-    sections = []
-    facts = layers.state.key_facts
-    if facts:
-        lines = "\n".join(f"- {_fence(' '.join(fact.text.split()))}" for fact in facts)
-        ids = tuple(fact.id for fact in facts)
-        sections.append((Source.FACTS, _tagged("key-facts", lines), ids))
-    view = prompt_view(layers.state)
-    if view:
-        text = _fence(json.dumps(view, ensure_ascii=False, default=str))
-        sections.append((Source.STATE, _tagged("state", text), ()))
-    if layers.summary.text.strip():
-        covers = _covered_turns(layers)
-        text = f'<summary covers="{covers}">\n{_fence(layers.summary.text.strip())}\n</summary>\n\n'
-        sections.append((Source.SUMMARY, text, (f"summary-{layers.summary.version}",)))
-    counted = [_Section(s, text, counter.text(text), ids) for s, text, ids in sections]
-    return counted, sum(section.tokens for section in counted)
-
-
-def _fit(sections: Sequence[_Section], room: int) -> tuple[list[_Section], list[Omission]]:
-    kept, dropped = [], []
-    for section in sections:
-        if section.tokens <= room:
-            kept.append(section)
-            room -= section.tokens
-            continue
-        dropped.append(
-            Omission(
-                gate=Gate.BUDGET,
-                source=section.source,
-                ids=section.ids,
-                reason=f"needs {section.tokens:,} tokens, {room:,} left of the state share",
-                needed=section.tokens,
-                available=room,
-                text=section.text.strip(),
-                tokens=section.tokens,
-            )
-        )
-    return kept, dropped
 
 
 def _settle(
@@ -385,24 +338,3 @@ def _unanswered_notes(plan: WindowPlan) -> list[str]:
         f"Message {i} calls a tool and no result is stored; some providers refuse such a prompt."
         for i in plan.unanswered
     ]
-
-
-def _covered_turns(layers: Layers) -> str:
-    if not layers.summary.covers:
-        return "nothing"
-    last = layers.messages[min(layers.summary.covers, len(layers.messages)) - 1].turn
-    return f"turns 1-{last}" if last > 1 else f"turn {last}"
-
-
-def _tagged(name: str, text: str) -> str:
-    return f"<{name}>\n{text}\n</{name}>\n\n"
-
-
-def _block(text: str) -> str:
-    stripped = text.strip()
-    return f"{stripped}\n\n" if stripped else ""
-
-
-def _fence(text: str) -> str:
-    """Keep a text from closing the section it stands in."""
-    return _OWN_TAGS.sub(r"<\\/\1>", text)

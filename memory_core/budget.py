@@ -79,7 +79,10 @@ def allocate_budget(
 
 
 def collisions(allotment: Allotment, *, state_needs: int, retrieved_needs: int) -> tuple[str, ...]:
-    """Return a sentence for each layer that needs more than it was given, with the numbers."""
+    """Return a sentence for each layer that needs more than it may use, with the numbers.
+
+    ``allotment`` is the one for needs without end: it holds the full shares.
+    """
     notes = []
     if allotment.limit < 1:
         notes.append(

@@ -82,7 +82,10 @@ class OnRequest:
             forgotten += [w for w in writes if w.id not in ids]
         if turn is not None:
             turn.memories += forgotten
-        return f"Forgot {len(forgotten)} of your memories that hold {text!r}."
+        told = f"Forgot {len(forgotten)} of your memories that hold {text!r}."
+        if wanted in normalise(session.summary.text):
+            told += " The running summary of this session still says it until it is written anew."
+        return told
 
 
 def _shares_a_word(query: str, text: str) -> bool:

@@ -27,7 +27,7 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.tools.types import BaseTool
 
-from memory_core.errors import MemoryInspectorError
+from memory_core.errors import MemoryInspectorError, ModelRefused
 from memory_core.llama import as_json, from_chat
 from memory_core.messages import Json, Message
 from memory_core.models.failures import usage_of
@@ -163,6 +163,7 @@ class RecordingLLM(FunctionCallingLLM):
                 for chunk in self._inner.stream_chat(messages, **kwargs):
                     note.saw(chunk)
                     yield chunk
+                note.check_answered()
             except Exception as exc:
                 raise note.failed(exc) from exc
             finally:
@@ -181,6 +182,7 @@ class RecordingLLM(FunctionCallingLLM):
                 async for chunk in await self._inner.astream_chat(messages, **kwargs):
                     note.saw(chunk)
                     yield chunk
+                note.check_answered()
             except Exception as exc:
                 raise note.failed(exc) from exc
             finally:
@@ -303,6 +305,14 @@ class _Note:
     def saw(self, chunk: ChatResponse) -> None:
         self._last = chunk
         self._usage = usage_of(chunk) or self._usage
+
+    def check_answered(self) -> None:
+        """Raise :class:`ModelRefused` when the stream ended before it began."""
+        if self._last is None:
+            raise ModelRefused(
+                "The server ended its answer before it began.",
+                next_step="Check that the base URL is an OpenAI-compatible API's, then Retry.",
+            )
 
     def finished(self, response: ChatResponse | None = None) -> None:
         if response is not None:

@@ -18,9 +18,8 @@ from datetime import UTC, datetime
 from memory_core.buffer import History
 from memory_core.longterm import LongTermMemory
 from memory_core.messages import Json, Message, StoredMessage, repair
-from memory_core.records import Candidate
 from memory_core.settings import MemorySettings
-from memory_core.state import AgentState, diff
+from memory_core.state import AgentState, KeyFact, diff
 from memory_core.stores.protocols import MemoryRecord, SessionKey, Store, TurnRecord
 from memory_core.summary import NO_SUMMARY, Summary
 from memory_core.tokens import TokenCounter
@@ -301,18 +300,29 @@ class Session:
             turn=turn.number,
             messages=turn.messages,
             now=turn.started,
-            facts=self._facts_found(turn),
             supersedes=turn.supersedes,
             planned=turn.records,
         )
         turn.records += records
         turn.memories += writes
+        for fact in self._facts_found(turn):
+            records, writes = self.longterm.plan_fact(
+                fact.text,
+                user=self.key.user,
+                session=self.key.session,
+                turn=fact.turn,
+                now=turn.started,
+                message_ids=(fact.message_id,) if fact.message_id else (),
+                planned=turn.records,
+            )
+            turn.records += records
+            turn.memories += writes
 
-    def _facts_found(self, turn: OpenTurn) -> list[Candidate]:
-        """Return the key facts that this turn's summary round found, as long-term candidates."""
+    def _facts_found(self, turn: OpenTurn) -> list[KeyFact]:
+        """Return the key facts that this turn's summary round found."""
         known = {fact.id for fact in self._marks[turn.number].state.key_facts}
         return [
-            Candidate(fact.text, message_ids=(fact.message_id,) if fact.message_id else ())
+            fact
             for fact in self.state.key_facts
             if fact.id not in known and fact.source == "extracted"
         ]

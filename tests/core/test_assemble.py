@@ -160,3 +160,24 @@ def test_stored_text_cannot_close_its_section() -> None:
     layers = Layers(messages, history, AgentState("u", "s"), Summary(0, "", 0, 0), rank)
     text = assemble(layers, MemorySettings(), COUNTER).messages[0].text
     assert text.count("</memories>") == 1
+
+
+def test_key_facts_fill_what_is_left_one_by_one() -> None:
+    """Facts the summary holds are not repeated; of the others, remembered ones come first."""
+    messages, history = stored(["hello", "hi"])
+    facts = (
+        KeyFact("f1", "The summary holds this one", 1),
+        KeyFact("f2", "An old fact that was told early on and is rather long", 1),
+        KeyFact("f3", "Asked to be remembered", 1, source="remember"),
+        KeyFact("f4", "The newest fact", 9),
+    )
+    summary = Summary(1, "The summary holds this one.", 6, 1, kept=("f1",))
+    layers = Layers(messages, history, AgentState("u", "s", key_facts=facts), summary)
+    assembly = assemble(layers, MemorySettings(token_limit=300), COUNTER)
+    (section,) = [p for p in assembly.parts if p.source is Source.FACTS]
+    assert section.ids[:1] == ("f3",)
+    assert "f1" not in section.ids
+    assert "f1" in assembly.ids_in()
+    out = {i for o in assembly.omissions if o.source is Source.FACTS for i in o.ids}
+    assert out | set(section.ids) == {"f2", "f3", "f4"}
+    assert all(o.needed > o.available for o in assembly.omissions)
