@@ -20,10 +20,12 @@ from llama_index.core.tools import FunctionTool
 from memory_core.agent import Event, run_turn
 from memory_core.config import EngineConfig
 from memory_core.errors import MemoryInspectorError, NotFound
+from memory_core.forgetting import ForgetReport, forget_me
 from memory_core.longterm import LongTermMemory
 from memory_core.loop import iterate
 from memory_core.memory import LayeredMemory
 from memory_core.messages import Json, StoredMessage
+from memory_core.metrics import Endpoint, serve
 from memory_core.models.build import build_llm
 from memory_core.models.catalogue import ModelChoice, cost
 from memory_core.models.embeddings import Embedder, build_embedder
@@ -34,7 +36,6 @@ from memory_core.recording import RecordingLLM
 from memory_core.session import Session, utc_now
 from memory_core.settings import MemorySettings
 from memory_core.state import AgentState
-from memory_core.stores.opening import open_store
 from memory_core.stores.protocols import SessionInfo, SessionKey, Store
 from memory_core.stores.vectors.base import VectorDatabase
 from memory_core.stores.vectors.chroma import open_chroma
@@ -42,6 +43,7 @@ from memory_core.summary import Summary
 from memory_core.tokens import TokenCounter, encoding_for
 from memory_core.tools import build_functions
 from memory_core.trace import TurnTrace, trace_from_json
+from memory_core.wiring import OpenedStore, open_layers
 
 log = logging.getLogger("memory_core.engine")
 
@@ -49,13 +51,30 @@ log = logging.getLogger("memory_core.engine")
 class Engine:
     """What one process shares: store, vector database, embedding model."""
 
-    def __init__(self, *, store: Store, vectors: VectorDatabase, embedder: Embedder) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        vectors: VectorDatabase,
+        embedder: Embedder,
+        opened: OpenedStore | None = None,
+        config: EngineConfig | None = None,
+        endpoint: Endpoint | None = None,
+    ) -> None:
         self.store = store
+        self.opened = opened
+        self.config = config
+        self.endpoint = endpoint
         self.vectors = vectors
         self.embedder = embedder
         self.longterm = LongTermMemory(
             vectors=vectors, embedder=embedder, store=store, clock=utc_now
         )
+
+    @property
+    def banner(self) -> str:
+        """What to tell every visitor while the store is away, empty when all is well."""
+        return self.opened.buffered.banner if self.opened is not None else ""
 
     def sessions(self, user: str) -> list[SessionInfo]:
         """Return a user's sessions, last used first."""
@@ -88,8 +107,24 @@ class Engine:
         )
         return Chat(session, model=model, llm=build_llm(model, key=key_text))
 
+    def forget_user(self, user: str) -> ForgetReport:
+        """Erase everything of a user: store, vectors, backups, what this process remembers."""
+        config, opened = self.config, self.opened
+        local = config is not None and not config.chroma_url
+        report = forget_me(
+            user,
+            store=self.store,
+            vectors=self.vectors,
+            vector_folder=config.vectors if config is not None and local else None,
+            backups=opened.backups if opened is not None else None,
+        )
+        self.longterm.erase(user)
+        return report
+
     def close(self) -> None:
         """Let go of the store."""
+        if self.endpoint is not None:
+            self.endpoint.close()
         self.store.close()
 
 
@@ -232,14 +267,25 @@ class Chat:
 
 def open_engine(config: EngineConfig, *, key_text: str | None = None) -> Engine:
     """Open store, vectors and embedding model as configured."""
-    store = open_store(config.store_url or None, folder=config.folder)
+    opened = open_layers(config)
+    keep_text = not opened.sealed
     vectors = (
-        open_chroma(url=config.chroma_url)
+        open_chroma(url=config.chroma_url, keep_text=keep_text)
         if config.chroma_url
-        else open_chroma(path=config.vectors)
+        else open_chroma(path=config.vectors, keep_text=keep_text)
+    )
+    endpoint = (
+        serve(config.metrics, opened.meter, waiting=lambda: opened.buffered.waiting)
+        if config.metrics
+        else None
     )
     return Engine(
-        store=store, vectors=vectors, embedder=build_embedder(config.embedding, key=key_text)
+        store=opened.store,
+        vectors=vectors,
+        embedder=build_embedder(config.embedding, key=key_text),
+        opened=opened,
+        config=config,
+        endpoint=endpoint,
     )
 
 
