@@ -228,7 +228,7 @@ class UserIndex:
         Fewer answers than there could be reach as far as one likes.
         """
         returned = {answer.id for answer in answers}
-        complete = len(answers) >= min(CHECKED, len(self.shelf.indexed))
+        complete = len(answers) >= min(CHECKED, self.shelf.vectors)
         farthest = answers[-1].distance if answers and complete else np.inf
         slack = _TIE * max(1.0, abs(farthest)) if complete else 0.0
         near = np.where(np.isnan(found.distance), np.inf, found.distance)
@@ -296,7 +296,7 @@ class UserIndex:
         self._read_once = True
 
     def _done(self) -> tuple[int, int]:
-        waiting, there = len(self.shelf.lacking), len(self.shelf.indexed)
+        waiting, there = len(self.shelf.lacking), self.shelf.vectors
         return there, there + waiting
 
     def _hold(self, index: VectorIndex, names: Iterable[str]) -> None:

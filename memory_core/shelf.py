@@ -107,6 +107,11 @@ class Shelf:
         return frozenset(self._indexed)
 
     @property
+    def vectors(self) -> int:
+        """How many vectors the index holds."""
+        return len(self._indexed)
+
+    @property
     def orphans(self) -> list[str]:
         """The vector ids that the index holds for no live memory."""
         return sorted(self._indexed.difference(self._rows_of))

@@ -231,10 +231,9 @@ class ChromaIndex:
     def query(self, vector: Vectors, n: int) -> list[Near]:
         """Return the ``n`` nearest records with Chroma's raw distances, nearest first."""
         self._check_length(vector)
+        if n < 1:
+            return []
         with self._place.guard():
-            n = min(n, self.collection.count())
-            if n < 1:
-                return []
             got = self.collection.query(
                 query_embeddings=np.asarray([vector], dtype=np.float32),
                 n_results=n,
