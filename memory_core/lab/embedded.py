@@ -38,9 +38,12 @@ _SCHEMA = (
 
 
 class EmbeddingCache:
-    """Vectors of texts on disk. Safe between threads and processes: no connection is held."""
+    """Vectors of texts on disk. Safe between threads and processes: no connection is held.
 
-    def __init__(self, file: Path) -> None:
+    Without a ``file`` nothing is kept and every text is embedded each time.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
         self.file = file
 
     def embed(
@@ -108,22 +111,25 @@ class EmbeddingCache:
         self._with_file(write, None)
 
     def _with_file(self, action: Callable[[sqlite3.Connection], _T], otherwise: _T) -> _T:
+        if self.file is None:
+            return otherwise
         try:
-            with closing(self._connect()) as db, db:
+            with closing(_connected(self.file)) as db, db:
                 return action(db)
         except (OSError, sqlite3.Error) as exc:
             log.warning("embeddings are not kept in %s: %s", self.file, exc)
             return otherwise
 
-    def _connect(self) -> sqlite3.Connection:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            return _opened(self.file)
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:  # not a database: set it aside
-            self.file.replace(self.file.with_name(f"{self.file.name}.damaged"))
-            return _opened(self.file)
+
+def _connected(file: Path) -> sqlite3.Connection:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return _opened(file)
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:  # not a database: set it aside
+        file.replace(file.with_name(f"{file.name}.damaged"))
+        return _opened(file)
 
 
 def _opened(file: Path) -> sqlite3.Connection:

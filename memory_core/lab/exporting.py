@@ -56,8 +56,8 @@ def to_csv(result: SweepResult, *, price: Price | None = None) -> str:
 
 
 def to_html(result: SweepResult, choice: Choice, *, price: Price | None = None) -> str:
-    """Return a page with the heat map by the choice's measure, the choice, the Pareto front."""
-    measure = choice.measure
+    """Return a page with the heat map (by the choice's measure), the choice and what tokens buy."""
+    measure, chosen = choice.measure, html.escape(in_words(result, choice))
     title = html.escape(f"{result.title}: {result.x.title} by {result.y.title}")
     asked = f"{len(result.questions):,} questions, tokens counted by {result.counter}"
     about = f"Each cell: {_NAMES[measure]} in the prompt, averaged over the questions, and the"
@@ -66,7 +66,7 @@ def to_html(result: SweepResult, choice: Choice, *, price: Price | None = None) 
         f'<p class="note">{html.escape(asked)}. {about} mean tokens of the prompt.</p>',
         *(f'<p class="note">{html.escape(notice)}</p>' for notice in result.notices),
         f'<div class="map">{_heat(result, measure, choice)}</div>',
-        f"<h2>Cheapest setting that keeps enough</h2><p>{html.escape(in_words(result, choice))}</p>",
+        f"<h2>Cheapest setting that keeps enough</h2><p>{chosen}</p>",
         f"<h2>What a token buys</h2>{_front(result, measure, price)}",
     ]
     return (

@@ -91,7 +91,10 @@ def to_json(result: SweepResult) -> dict[str, Json]:
             "strategy": result.base.strategy,
             "embedding": result.base.embedding,
         },
-        "questions": [asdict(question) for question in result.questions],
+        "questions": [
+            asdict(question) | {"evidence": list(question.evidence)}
+            for question in result.questions
+        ],
         "cells": [
             {
                 "x": cell.x,
