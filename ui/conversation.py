@@ -15,7 +15,7 @@ from ui import problems, resources, sessions, welcome
 from ui.live import LiveTurn, Step
 from ui.scene import last_trace
 from ui.state import ALL, SENT, PageState, mine, seed, value_of
-from ui.view_models.chat import TEXT, WINDOW, Bubble, chat_view
+from ui.view_models.chat import ROOM, TEXT, WINDOW, Bubble, chat_view
 from ui.view_models.turn import headline
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def _messages(page: PageState) -> None:
             welcome.draw(page)
         return
     end = page.chat_ends[-1] if page.chat_ends else None
-    size = WINDOW if page.panel != ALL else BESIDE_ALL
-    view = chat_view(page.chat.messages, end=end, size=size, opened=page.opened)
+    size, room = (WINDOW, ROOM) if page.panel != ALL else (BESIDE_ALL, ROOM // 2)
+    view = chat_view(page.chat.messages, end=end, size=size, room=room, opened=page.opened)
     if view.earlier:
         st.button(
             f"Earlier messages ({view.earlier:,})",

@@ -13,6 +13,7 @@ from ui.view_models.retrieved import HitRow, retrieved_view
 from ui.view_models.text import excerpt
 
 _RAW = "retrieved-raw"
+_QUERY = 600  # characters of the searched text
 
 
 def draw(scene: Scene) -> None:
@@ -26,7 +27,7 @@ def draw(scene: Scene) -> None:
         )
         return
     st.caption(f"searched for · {view.about}")
-    st.code(view.query, language=None, wrap_lines=True)
+    st.code(excerpt(view.query, _QUERY), language=None, wrap_lines=True)
     st.plotly_chart(retrieved_figure(view), key="chart-retrieved", config=CONFIG, alt=view.alt)
     picked = _table((*view.hits, *view.near), view.metric)
     if picked is not None:

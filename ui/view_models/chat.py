@@ -9,7 +9,7 @@ from memory_core.messages import StoredMessage
 
 WINDOW = 50  # messages drawn at once, however long the chat is
 ROOM = 7_000  # bytes of text drawn at once: fewer messages where they are long
-LEAST = 6  # messages drawn however long they are
+LEAST = 4  # messages drawn however long they are
 LONG = 1_000  # characters of one message drawn before it is opened
 
 TEXT, TOOL = "text", "tool"
@@ -41,16 +41,17 @@ def chat_view(
     *,
     end: int | None = None,
     size: int = WINDOW,
+    room: int = ROOM,
     opened: frozenset[str] = frozenset(),
 ) -> ChatView:
     """Return the messages that end before position ``end`` of the list (default: all of it).
 
-    At most ``size`` messages, and no more than fit in a screenful of text. A tool call and its
+    At most ``size`` messages, and no more than fit in ``room`` bytes of text. A tool call and its
     result are one bubble. ``opened`` are ids of messages to show whole.
     """
     total = len(messages)
     last = total if end is None else min(max(end, 1), total)
-    first = _first(messages, last, size)
+    first = _first(messages, last, size, room)
     results = {
         m.message.tool_call_id: m.message.text
         for m in messages[first:last]
@@ -64,9 +65,9 @@ def chat_view(
     return ChatView(bubbles, earlier=first, later=total - last)
 
 
-def _first(messages: Sequence[StoredMessage], last: int, size: int) -> int:
+def _first(messages: Sequence[StoredMessage], last: int, size: int, room: int) -> int:
     """Return where a window begins that ends at ``last``: as early as room and size allow."""
-    first, room = last, ROOM
+    first = last
     while first > 0 and last - first < size:
         room -= len(messages[first - 1].message.text[:LONG].encode("utf-8", "replace"))
         if room < 0 and last - first >= LEAST:
