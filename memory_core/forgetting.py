@@ -7,13 +7,12 @@ logs, replicas and copies) is named in the report.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from memory_core.backups import BackupIndex
+from memory_core.scrubbing import scrub_chroma
 from memory_core.stores.ids import check_id
 from memory_core.stores.protocols import Store
 from memory_core.stores.vectors.base import VectorDatabase
@@ -48,18 +47,20 @@ def forget_me(
 ) -> ForgetReport:
     """Erase everything of a user and return a report.
 
-    ``vector_folder`` is where an embedded vector database lives; its file is rid of deleted bytes.
+    ``vector_folder`` is where an embedded Chroma database lives; its files are rid of what was
+    deleted.
     Raises :class:`~memory_core.errors.StoreUnavailable` while a part is out of reach: what was
     erased until then stays erased, and it can be run again.
     """
     check_id(user, "user id")
     erased = store.erase_user(user)
     collections = vectors.collections(user) if vectors is not None else []
-    for found in collections:
-        if vectors is not None:
+    if vectors is not None:
+        for found in collections:
             vectors.drop(found.name)
-    if collections and vector_folder is not None:
-        scrub_sqlite(vector_folder / "chroma.sqlite3")
+        if vector_folder is not None:
+            vectors.reload()  # nothing is written while it has not been asked again
+            scrub_chroma(vector_folder)
     rewritten = backups.forget(user) if backups is not None else ()
     served = store.facts().backend in ("PostgreSQL", "Redis")
     return ForgetReport(
@@ -70,13 +71,3 @@ def forget_me(
         tuple(rewritten),
         (SERVERS,) if served else (),
     )
-
-
-def scrub_sqlite(path: Path) -> None:
-    """Rid a SQLite file of the bytes of deleted rows; nothing happens when there is no file."""
-    if not path.exists():
-        return
-    with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as db:
-        db.execute("PRAGMA secure_delete=ON")
-        db.execute("VACUUM")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
