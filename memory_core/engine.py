@@ -27,7 +27,7 @@ from memory_core.memory import LayeredMemory
 from memory_core.messages import Json, StoredMessage
 from memory_core.metrics import Endpoint, serve
 from memory_core.models.build import build_llm
-from memory_core.models.catalogue import ModelChoice, cost
+from memory_core.models.catalogue import EmbeddingChoice, ModelChoice, cost
 from memory_core.models.embeddings import Embedder, build_embedder
 from memory_core.models.failures import explain
 from memory_core.on_request import OnRequest
@@ -70,6 +70,7 @@ class Engine:
         self.longterm = LongTermMemory(
             vectors=vectors, embedder=embedder, store=store, clock=utc_now
         )
+        self._by_choice: dict[EmbeddingChoice, LongTermMemory] = {}
 
     @property
     def banner(self) -> str:
@@ -107,6 +108,25 @@ class Engine:
         )
         return Chat(session, model=model, llm=build_llm(model, key=key_text))
 
+    def recall_with(
+        self, choice: EmbeddingChoice | None, *, key_text: str | None = None
+    ) -> LongTermMemory:
+        """Return long-term memory by an embedding model, each with collections of its own.
+
+        Without a choice, or with the configured one, that is :attr:`longterm`.
+        """
+        configured = self.config.embedding if self.config is not None else None
+        if choice is None or choice == configured:
+            return self.longterm
+        if choice not in self._by_choice:
+            self._by_choice[choice] = LongTermMemory(
+                vectors=self.vectors,
+                embedder=build_embedder(choice, key=key_text),
+                store=self.store,
+                clock=utc_now,
+            )
+        return self._by_choice[choice]
+
     def forget_user(self, user: str) -> ForgetReport:
         """Erase everything of a user: store, vectors, backups, what this process remembers."""
         config, opened = self.config, self.opened
@@ -118,7 +138,8 @@ class Engine:
             vector_folder=config.vectors if config is not None and local else None,
             backups=opened.backups if opened is not None else None,
         )
-        self.longterm.erase(user)
+        for longterm in (self.longterm, *self._by_choice.values()):
+            longterm.erase(user)
         return report
 
     def close(self) -> None:
@@ -225,6 +246,11 @@ class Chat:
             TokenCounter(encoding_for(model.model), image_tokens=self.settings.image_tokens)
         )
         self._offer()
+
+    def recall_by(self, longterm: LongTermMemory) -> None:
+        """Search and remember by another embedding model from the next turn on."""
+        self.session.longterm = longterm
+        self.memory.forget_searches()
 
     def edit_state(self, state: AgentState, *, expect: int) -> AgentState:
         """Save a state edited by hand.

@@ -223,6 +223,11 @@ class LayeredMemory(BaseMemory):
             query = self._session.last_trace.query
         return self._plan(settings, self._rank(None, settings, query), in_front=0)
 
+    def forget_searches(self) -> None:
+        """Search anew the next time, after the embedding model changed."""
+        self._candidates = {}
+        self._given = None
+
     def sent(self, purpose: str, sent: Sequence[Message], tools: Sequence[Json]) -> Assembly:
         """Return the Assembly of the messages of one model call."""
         counter = self._session.counter

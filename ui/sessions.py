@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from memory_core.errors import InvalidInput, MemoryInspectorError
 from memory_core.messages import Json
-from memory_core.models.catalogue import OFFLINE, ModelChoice, find_key, model_from_json
+from memory_core.models.catalogue import (
+    OFFLINE,
+    EmbeddingChoice,
+    ModelChoice,
+    embedding_from_json,
+    find_key,
+    model_from_json,
+)
 from memory_core.settings import MemorySettings, settings_from_json
 from ui.resources import secrets
 from ui.state import NEXT, SENT, PageState
@@ -59,11 +66,13 @@ def open_session(page: PageState, engine: Engine, info: SessionInfo) -> None:
     """Open a session with the settings and the model that were kept with it."""
     settings, model, notice = _read(info.settings)
     page.settings, page.model, page.notice = settings, model, notice
+    page.embedding = None
     # Looking at a session needs no model, so a missing key or file does not keep it closed:
     # the model is made ready when something is sent.
     page.chat = engine.chat(info.key, settings=settings, model=ModelChoice())
     page.model_ready = model == ModelChoice()
     page.info = info
+    _recall_as_kept(page, engine, info.settings)
     page.live = page.error = page.scene = page.past = None
     page.chat_ends = ()
     page.opened, page.editing, page.probe = frozenset(), False, ""
@@ -106,12 +115,33 @@ def use_model(page: PageState, engine: Engine, model: ModelChoice) -> None:
     keep(page, engine)
 
 
+def use_embedding(page: PageState, engine: Engine, choice: EmbeddingChoice) -> None:
+    """Search and remember by this embedding model and keep the choice with the session."""
+    if page.chat is None:
+        return
+    key = find_key(choice.kind, os.environ, secrets(), page.embedding_key)
+    page.chat.recall_by(engine.recall_with(choice, key_text=key))
+    page.embedding, page.scene = choice, None
+    keep(page, engine)
+
+
+def _recall_as_kept(page: PageState, engine: Engine, kept: Mapping[str, Json]) -> None:
+    """Use the embedding model kept with a session; say so when it cannot be used."""
+    if not kept.get("embedding"):
+        return
+    try:
+        use_embedding(page, engine, embedding_from_json(kept["embedding"]))
+    except (MemoryInspectorError, AttributeError) as exc:
+        page.notice = f"{page.notice} The embedding model kept with this session: {exc}".strip()
+
+
 def keep(page: PageState, engine: Engine, **changes: Json) -> None:
     """Write title, settings and model of the open session."""
     if page.info is None:
         return
     sample = str(page.info.settings.get("sample") or "")
-    page.info = replace(page.info, settings=_kept(page.settings, page.model, sample), **changes)
+    kept = _kept(page.settings, page.model, sample, page.embedding)
+    page.info = replace(page.info, settings=kept, **changes)
     engine.store.update(page.info)
 
 
@@ -164,8 +194,15 @@ def sample_of(info: SessionInfo | None) -> str:
     return str(info.settings.get("sample") or "") if info is not None else ""
 
 
-def _kept(settings: MemorySettings, model: ModelChoice, sample: str) -> dict[str, Json]:
+def _kept(
+    settings: MemorySettings,
+    model: ModelChoice,
+    sample: str,
+    embedding: EmbeddingChoice | None = None,
+) -> dict[str, Json]:
     kept: dict[str, Json] = {"memory": settings.to_json(), "model": model.to_json()}
+    if embedding is not None:
+        kept["embedding"] = embedding.to_json()
     return {**kept, "sample": sample} if sample else kept
 
 

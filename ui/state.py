@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from memory_core.models.catalogue import ModelChoice
+from memory_core.models.catalogue import EmbeddingChoice, ModelChoice
 from memory_core.settings import MemorySettings
 
 if TYPE_CHECKING:
     from memory_core.engine import Chat
     from memory_core.errors import MemoryInspectorError
+    from memory_core.state import AgentState
     from memory_core.stores.protocols import SessionInfo
     from ui.live import LiveTurn
     from ui.past import Past
     from ui.player import Player
     from ui.scene import Scene
+    from ui.sessions_page.place import SessionsPlace
+    from ui.storage.place import StoragePlace
     from ui.time_travel.chronicle import Chronicle
     from ui.time_travel.place import Place
     from ui.why.asking import Asking
@@ -39,7 +42,8 @@ class PageState:
 
     ``settings`` and ``model`` are those of the open session; ``baseline`` are the settings
     that changes are compared with (those of the last turn). ``outbox`` is text that was sent
-    before the engine was ready. ``api_key`` lives here and nowhere else.
+    before the engine was ready. ``api_key`` lives here and nowhere else. ``parted`` is a state edited
+    by hand that somebody else's save came before; the Sessions page merges it.
     """
 
     user: str
@@ -47,6 +51,8 @@ class PageState:
     model: ModelChoice = field(default_factory=ModelChoice)
     model_ready: bool = True
     api_key: str = field(default="", repr=False)
+    embedding: EmbeddingChoice | None = None
+    embedding_key: str = field(default="", repr=False)
     info: SessionInfo | None = None
     chat: Chat | None = None
     live: LiveTurn | None = None
@@ -71,6 +77,9 @@ class PageState:
     place: Place | None = None
     lost: MemoryInspectorError | None = None
     asking: Asking | None = None
+    sessions_place: SessionsPlace | None = None
+    storage_place: StoragePlace | None = None
+    parted: AgentState | None = None
 
 
 def mine() -> PageState:
