@@ -156,7 +156,7 @@ def in_order(
 
 def stored_mark(stored: StoredMessage) -> Mark:
     """Return how a stored message is marked where it stands word for word."""
-    return Mark("", Source.BUFFER, ids=(stored.id,), turn=stored.turn)
+    return Mark("", Source.BUFFER, ids=(stored.id,) if stored.id else (), turn=stored.turn)
 
 
 def assembled(

@@ -112,7 +112,7 @@ def open_observed(
     return ObservedMemory(
         session,
         build(setup.strategy, setup.knobs, bench),
-        log=StateLog(place / f"{setup.strategy}.jsonl" if place is not None else None),
+        states=StateLog(place / f"{setup.strategy}.jsonl" if place is not None else None),
         preview=preview,
         embedded=lambda: counting.embedded,
     )
@@ -154,9 +154,9 @@ async def _preview(
     try:
         await adapter.restore(state, given)
         if query and not searches:
-            stored = session.append(Message.of("user", query))
-            await adapter.memory.aput(to_chat(stored.message))
-            adapter.put([stored])
+            question = Message.of("user", query)
+            await adapter.memory.aput(to_chat(question))
+            adapter.put([_not_stored(question, session)])
         returned = await adapter.ask(query if searches and query else None, **kwargs)
         plain = tuple(from_chat(chat) for chat in returned)
         known = adapter.explain(Asked(query if searches else "", in_front, plain))
@@ -194,6 +194,19 @@ def _copy_of(session: Session, settings: MemorySettings) -> Session:
     copy.summary = session.summary
     copy.last_turn = session.last_turn
     return copy
+
+
+def _not_stored(message: Message, session: Session) -> StoredMessage:
+    """Return a message that is only tried out: it has no id."""
+    return StoredMessage(
+        id="",
+        position=len(session.messages),
+        turn=session.last_turn + 1,
+        created=session.clock(),
+        message=message,
+        tokens=session.counter.message(message),
+        counter=session.counter.id,
+    )
 
 
 def _open_collection(
