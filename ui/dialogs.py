@@ -100,6 +100,8 @@ def _state() -> None:
         st.text_area("State as JSON", key=_STATE, height=360)
         st.form_submit_button("Save", type="primary", on_click=_do_edit_state)
     _error(page)
+    if page.parted is not None:
+        st.page_link("pages/4_Sessions.py", label="Compare both versions and merge them")
 
 
 def _error(page: PageState) -> None:
@@ -127,6 +129,7 @@ def _save_state(page: PageState, text: str) -> None:
     try:
         chat.edit_state(edited, expect=page.state_base)
     except StaleVersion as exc:
+        mine().parted = replace(edited, version=page.state_base + 1)
         raise StaleVersion(
             f"The state is at version {exc.found} by now; you edited version {exc.expected}.",
             expected=exc.expected,

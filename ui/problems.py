@@ -16,7 +16,7 @@ log = logging.getLogger("ui.problems")
 
 def show(error: MemoryInspectorError) -> None:
     """Draw an error of the family."""
-    st.error(_plain(f"{error}\n\n{error.next_step}".strip()), icon=":material/error:")
+    st.error(plain(f"{error}\n\n{error.next_step}".strip()), icon=":material/error:")
 
 
 @contextmanager
@@ -33,6 +33,6 @@ def guarded(what: str) -> Iterator[None]:
         )
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Escape what Markdown would read in a message that quotes other people's text."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>#+-.!|$~:" else c for c in text)

@@ -3,6 +3,12 @@
 Everything that must outlive a rerun or a change of page is a field of :class:`PageState`.
 Widgets are keyed; a widget that is not drawn loses its value, so a knob's value lives here and
 is put back under the widget's key before it is drawn (:func:`seed`).
+
+subtle: a browser sends all its widgets' values with every rerun it asks for, also with those a
+fragment asks for by the clock. One that is on its way while the page gives a widget another value
+carries the old one, which then looks like a choice. So where the page itself changes values (a
+session is opened, a turn ends) the widgets get new keys (:func:`keyed`), and old values mean
+nothing.
 """
 
 from __future__ import annotations
@@ -42,8 +48,8 @@ class PageState:
 
     ``settings`` and ``model`` are those of the open session; ``baseline`` are the settings
     that changes are compared with (those of the last turn). ``outbox`` is text that was sent
-    before the engine was ready. ``api_key`` lives here and nowhere else. ``parted`` is a state edited
-    by hand that somebody else's save came before; the Sessions page merges it.
+    before the engine was ready. ``api_key`` lives here and nowhere else. ``parted`` is a state
+    edited by hand that somebody else's save came before; the Sessions page merges it.
     """
 
     user: str
@@ -73,6 +79,7 @@ class PageState:
     scene: tuple[object, Scene] | None = None
     past: Past | None = None
     link_read: bool = False
+    epoch: int = 0
     chronicle: Chronicle | None = None
     place: Place | None = None
     lost: MemoryInspectorError | None = None
@@ -90,6 +97,11 @@ def mine() -> PageState:
         st.session_state[_KEY] = PageState(user=who())
     state: PageState = st.session_state[_KEY]
     return state
+
+
+def keyed(page: PageState, name: str) -> str:
+    """Return the key of a widget whose value the page itself may change."""
+    return f"{name}-{page.epoch}"
 
 
 def seed(key: str, value: Any) -> None:

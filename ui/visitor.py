@@ -19,7 +19,7 @@ _OWN_MACHINE = ("127.0.0.1", "::1", "localhost")
 
 def who() -> str:
     """Return the id of the user of this browser tab."""
-    email = _signed_in()
+    email = signed_in()
     if email:
         return email
     if os.environ.get("MEMORY_INSPECTOR_VISITORS") != "separate" and served_locally():
@@ -32,7 +32,8 @@ def served_locally() -> bool:
     return (st.get_option("server.address") or "") in _OWN_MACHINE
 
 
-def _signed_in() -> str:
+def signed_in() -> str:
+    """Return who is signed in, empty when nobody is."""
     user = st.user
     if not getattr(user, "is_logged_in", False):
         return ""
