@@ -88,6 +88,7 @@ def settle(page: PageState) -> None:
         return
     page.live, page.error = None, live.error
     page.showing, page.chat_ends = SENT, ()
+    page.epoch += 1
     if live.error is not None and live.trace is None:
         page.outbox = live.question  # nothing of it was stored: keep it here
     if page.chat is not None:

@@ -14,7 +14,7 @@ from ui import dialogs, problems
 from ui.panels import budget, buffer, prompt, retrieved, state, summary, turn
 from ui.past import Past
 from ui.scene import Scene, scene_of
-from ui.state import ALL, NEXT, SENT, PageState, mine, seed, value_of
+from ui.state import ALL, NEXT, SENT, PageState, keyed, mine, seed, value_of
 from ui.view_models.buffer import buffer_view
 from ui.view_models.retrieved import retrieved_view
 
@@ -57,21 +57,22 @@ def _budget() -> None:
         st.caption("The token budget of the next prompt will stand here, by source.")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        seed(_SHOWING, page.showing)
+        showing, probe = keyed(page, f"{_SHOWING}-{page.showing}"), keyed(page, _PROBE)
+        seed(showing, page.showing)
         st.segmented_control(
             "Prompt",
             [NEXT, SENT] if scene.trace is not None else [NEXT],
-            key=_SHOWING,
+            key=showing,
             required=True,
             format_func=lambda which: _label(which, scene),
             label_visibility="collapsed",
             on_change=_show,
         )
         if not scene.sent:
-            seed(_PROBE, page.probe)
+            seed(probe, page.probe)
             st.text_input(
                 "Question to recall for",
-                key=_PROBE,
+                key=probe,
                 placeholder=_last_query(scene),
                 label_visibility="collapsed",
                 on_change=_ask_about,
@@ -155,12 +156,14 @@ def _title(name: str, scene: Scene) -> str:
 
 
 def _show() -> None:
-    mine().showing = str(value_of(_SHOWING))
+    page = mine()
+    page.showing = str(value_of(keyed(page, f"{_SHOWING}-{page.showing}")))
     st.rerun(list(REDRAW))
 
 
 def _ask_about() -> None:
-    mine().probe = str(value_of(_PROBE) or "").strip()
+    page = mine()
+    page.probe = str(value_of(keyed(page, _PROBE)) or "").strip()
     st.rerun(list(REDRAW))
 
 

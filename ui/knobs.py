@@ -15,9 +15,8 @@ from memory_core.errors import InvalidInput
 from memory_core.messages import Json
 from memory_core.settings import ALL_SESSIONS, BM25, DENSE, HYBRID, THIS_SESSION, MemorySettings
 from ui import resources, sessions
-from ui.state import mine, seed, value_of
+from ui.state import keyed, mine, seed, value_of
 
-_PREFIX = "knob-"
 _STEP = 16  # tokens
 _LEAST_LIMIT = 64  # tokens, of the slider; a link may set less
 
@@ -87,20 +86,18 @@ def _more(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: boo
         ("summarise", "Summarise"),
         ("tools", "Tools"),
     ):
-        seed(_PREFIX + name, getattr(settings, name))
-        st.toggle(
-            label, key=_PREFIX + name, on_change=_changed, args=(name, *args), disabled=disabled
-        )
+        seed(_key(name), getattr(settings, name))
+        st.toggle(label, key=_key(name), on_change=_changed, args=(name, *args), disabled=disabled)
     for name, label, choices in (
         ("scope", "Recall from", _SCOPES),
         ("recall_method", "Recall by", _METHODS),
         ("window_rule", "Window counted by", _RULES),
     ):
-        seed(_PREFIX + name, getattr(settings, name))
+        seed(_key(name), getattr(settings, name))
         st.selectbox(
             label,
             list(choices),
-            key=_PREFIX + name,
+            key=_key(name),
             format_func=choices.__getitem__,
             on_change=_changed,
             args=(name, *args),
@@ -113,20 +110,20 @@ def _more(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: boo
         ("near_misses", "Near misses shown"),
         ("image_tokens", "Tokens a picture"),
     ):
-        seed(_PREFIX + name, getattr(settings, name))
+        seed(_key(name), getattr(settings, name))
         st.number_input(
             label,
             min_value=0,
             step=1,
-            key=_PREFIX + name,
+            key=_key(name),
             on_change=_changed,
             args=(name, *args),
             disabled=disabled,
         )
-    seed(_PREFIX + "system_prompt", settings.system_prompt)
+    seed(_key("system_prompt"), settings.system_prompt)
     st.text_area(
         "System prompt",
-        key=_PREFIX + "system_prompt",
+        key=_key("system_prompt"),
         on_change=_changed,
         args=("system_prompt", *args),
         disabled=disabled,
@@ -141,8 +138,8 @@ def _slider(
     args: tuple[Sequence[str]],
     **more: Json,
 ) -> None:
-    seed(_PREFIX + name, value)
-    st.slider(label, *span, key=_PREFIX + name, on_change=_changed, args=(name, *args), **more)
+    seed(_key(name), value)
+    st.slider(label, *span, key=_key(name), on_change=_changed, args=(name, *args), **more)
 
 
 def _shares(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: bool) -> None:
@@ -150,13 +147,13 @@ def _shares(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: b
     shares = settings.shares
     first = round(shares.buffer * 100)
     second = min(100, first + round(shares.retrieved * 100))
-    seed(_PREFIX + "shares", (first, second))
+    seed(_key("shares"), (first, second))
     st.slider(
         f"Shares: buffer {first} · retrieved {second - first} · state {100 - second} %",
         0,
         100,
         step=5 if first % 5 == 0 and second % 5 == 0 else 1,
-        key=_PREFIX + "shares",
+        key=_key("shares"),
         on_change=_shares_changed,
         args=args,
         help="How memory's tokens are split. What a layer leaves unused flows to the buffer.",
@@ -164,15 +161,19 @@ def _shares(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: b
     )
 
 
+def _key(name: str) -> str:
+    return keyed(mine(), f"knob-{name}")
+
+
 def _changed(name: str, redraw: Sequence[str]) -> None:
-    value = value_of(_PREFIX + name)
+    value = value_of(_key(name))
     if isinstance(getattr(MemorySettings, name), float):
-        value = float(value)
+        value = round(float(value), 4)  # a slider's steps are not exact
     _apply(redraw, **{name: value})
 
 
 def _shares_changed(redraw: Sequence[str]) -> None:
-    first, second = value_of(_PREFIX + "shares")
+    first, second = value_of(_key("shares"))
     _apply(
         redraw,
         share_buffer=first / 100,

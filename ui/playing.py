@@ -11,7 +11,7 @@ from memory_core.samples import ABSENT, Question
 from ui import conversation, sessions
 from ui.live import UNEXPECTED, UNEXPECTED_STEP
 from ui.player import samples
-from ui.state import SENT, PageState, mine, value_of
+from ui.state import SENT, PageState, keyed, mine, value_of
 
 log = logging.getLogger("ui.playing")
 
@@ -58,7 +58,7 @@ def draw_questions(page: PageState) -> None:
         "Ask for a planted fact",
         list(by_text),
         index=None,
-        key=_QUESTIONS,
+        key=keyed(page, _QUESTIONS),
         format_func=lambda text: f"{text}  ({_evidence(by_text[text])})",
         placeholder=f"{len(by_text)} recall questions with their evidence",
         label_visibility="collapsed",
@@ -74,10 +74,12 @@ def _evidence(question: Question) -> str:
 
 
 def _ask() -> None:
-    text = value_of(_QUESTIONS)
+    page = mine()
+    text = value_of(keyed(page, _QUESTIONS))
     if text:
-        conversation.send(mine(), str(text))
+        conversation.send(page, str(text))
 
 
 def _finish(page: PageState) -> None:
     page.player, page.scene, page.showing = None, None, SENT
+    page.epoch += 1

@@ -75,6 +75,7 @@ def open_session(page: PageState, engine: Engine, info: SessionInfo) -> None:
     _recall_as_kept(page, engine, info.settings)
     page.live = page.error = page.scene = page.past = None
     page.chat_ends = ()
+    page.epoch += 1
     page.opened, page.editing, page.probe = frozenset(), False, ""
     page.showing = SENT if page.chat.turns else NEXT
 
@@ -110,6 +111,7 @@ def use_model(page: PageState, engine: Engine, model: ModelChoice) -> None:
         raise
     if model.kind != OFFLINE:
         page.settings = page.settings.with_(context_window=model.context_window)
+        page.epoch += 1
         if page.chat is not None:
             page.chat.configure(page.settings)
     keep(page, engine)

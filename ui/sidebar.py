@@ -10,10 +10,10 @@ from memory_core.errors import MemoryInspectorError
 from memory_core.models.catalogue import LOCAL, OFFLINE, OPENAI
 from ui import dialogs, knobs, resources, sessions
 from ui.inspector import REDRAW
-from ui.state import PageState, mine, seed, value_of
+from ui.state import PageState, keyed, mine, value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from memory_core.engine import Engine
     from memory_core.stores.protocols import SessionInfo
@@ -47,14 +47,16 @@ def draw(page: PageState, engine: Engine | None) -> None:
 
 def _sessions(page: PageState, engine: Engine, *, disabled: bool) -> None:
     listed = {info.key.session: info for info in engine.sessions(page.user) if not info.archived}
+    open_one = page.info.key.session if page.info is not None else ""
     if page.info is not None:
-        listed.setdefault(page.info.key.session, page.info)
-        seed(_SESSION, page.info.key.session)
+        listed.setdefault(open_one, page.info)
+    labels = _labels(list(listed.values()))
     st.selectbox(
         "Session",
         list(listed),
-        key=_SESSION,
-        format_func=lambda id_: _title(listed.get(id_)),
+        index=list(listed).index(open_one) if open_one in listed else None,
+        key=keyed(page, _SESSION),
+        format_func=labels.__getitem__,
         disabled=disabled,
         on_change=_switch,
     )
@@ -71,7 +73,7 @@ def _sessions(page: PageState, engine: Engine, *, disabled: bool) -> None:
         )
     if page.deleted is not None:
         st.button(
-            f"Undo: bring back “{_title(page.deleted)}”",
+            f"Undo: bring back “{page.deleted.title}”",
             key="session-undo",
             icon=":material/undo:",
             type="primary",
@@ -79,16 +81,23 @@ def _sessions(page: PageState, engine: Engine, *, disabled: bool) -> None:
         )
 
 
-def _title(info: SessionInfo | None) -> str:
-    if info is None:
-        return "?"
-    return f"{info.title} · {info.turns}" if info.turns else info.title
+def _labels(infos: Sequence[SessionInfo]) -> dict[str, str]:
+    """Return a label for each session; no two are the same, for the browser answers by label."""
+    labels: dict[str, str] = {}
+    for info in infos:
+        label = f"{info.title} · {info.turns}" if info.turns else info.title
+        if label in labels.values():
+            label = f"{label} · {info.created:%d %b %H:%M:%S}"
+        if label in labels.values():
+            label = f"{label} · {info.key.session[:6]}"
+        labels[info.key.session] = label
+    return labels
 
 
 def _switch() -> None:
-    page, wanted = mine(), str(value_of(_SESSION))
-    engine = resources.engine()
-    if engine is None:
+    page = mine()
+    wanted, engine = str(value_of(keyed(page, _SESSION))), resources.engine()
+    if engine is None or (page.info is not None and page.info.key.session == wanted):
         return
     found = next((i for i in engine.sessions(page.user) if i.key.session == wanted), None)
     if found is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,11 @@ def settled(at: AppTest) -> AppTest:
         at.run()
         live = page_of(at).live
     return checked(at)
+
+
+def named(widgets: Iterable[Any], name: str) -> Any:
+    """Return the widget of this name; its key carries a number that grows with the page."""
+    return next(w for w in widgets if w.key and re.fullmatch(rf"{name}-\d+", w.key))
 
 
 def texts(at: AppTest) -> list[str]:

@@ -15,7 +15,7 @@ from memory_core.settings import MemorySettings
 from memory_core.stores.protocols import SessionKey, TurnRecord
 from memory_core.tokens import TokenCounter
 from memory_core.trace import TurnTrace, trace_to_json
-from tests.app.conftest import checked, page_of, settled
+from tests.app.conftest import checked, named, page_of, settled
 from ui import inspector, sessions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,7 +85,7 @@ def test_no_rerun_sends_more_than_a_screenful(long_chat, frames):
     checked(at.run())
     assert len(at.chat_message) == 50
     frames.clear()
-    at.slider(key="knob-token_limit").set_value(1200)
+    named(at.slider, "knob-token_limit").set_value(1200)
     checked(at.run())
     sent("a knob")
     checked(at.run())

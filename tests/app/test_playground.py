@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memory_core.models.offline.llm import OfflineLLM
-from tests.app.conftest import APP, PATIENCE, checked, page_of, say, settled, texts
+from tests.app.conftest import APP, PATIENCE, checked, named, page_of, say, settled, texts
 from ui import inspector, resources
 
 NUTS = "Hi, I'm Dana, I run a bakery in Porto and I can't eat nuts"
@@ -24,7 +24,7 @@ def tables(at: AppTest) -> list[str]:
 
 def turn(at: AppTest, knob: str, value: float) -> None:
     """Turn a knob: that reruns some fragments only, so the whole page is drawn once more."""
-    at.slider(key=f"knob-{knob}").set_value(value)
+    named(at.slider, f"knob-{knob}").set_value(value)
     checked(at.run())
     checked(at.run())
 
@@ -35,7 +35,8 @@ def test_frame_is_drawn_before_the_engine_is_there(monkeypatch):
     at = checked(AppTest.from_file(APP, default_timeout=PATIENCE).run())
     assert at.chat_input
     assert not at.chat_input[0].disabled
-    assert {slider.key for slider in at.slider} >= {"knob-token_limit", "knob-top_k"}
+    assert named(at.slider, "knob-token_limit").value == 1600
+    assert named(at.slider, "knob-top_k").value == 4
     assert "engine is loading" in captions(at)
 
 
@@ -123,7 +124,7 @@ def test_setting_survives_a_change_of_view(engine, case):
     for away in (True, False):
         at.toggle(key="away").set_value(away)
         checked(at.run())
-    assert at.slider(key="knob-token_limit").value == wanted
+    assert named(at.slider, "knob-token_limit").value == wanted
     assert page_of(at).settings.token_limit == wanted
     assert page_of(at).chat.settings.token_limit == wanted
 
@@ -141,7 +142,7 @@ def test_sample_is_played_in_and_its_questions_can_be_asked(visit):
     page = page_of(at)
     assert page.chat.turns == 22
     assert page.info.title == "A small bakery in Porto"
-    at.selectbox(key="sample-question").set_value("What food can't I eat?")
+    named(at.selectbox, "sample-question").set_value("What food can't I eat?")
     settled(at.run())
     assert "nuts" in texts(at)[-1]
 
@@ -208,7 +209,7 @@ def test_everything_is_there_after_a_restart(visit, engine):
     turn(at, "top_k", 2)
     again = visit()
     assert texts(again) == texts(at)
-    assert again.slider(key="knob-top_k").value == 2
+    assert named(again.slider, "knob-top_k").value == 2
     assert page_of(again).info.title.startswith("Hi, I'm Dana")
 
 
@@ -254,3 +255,25 @@ def test_half_an_emoji_does_not_stop_the_page(visit, case):
     page_of(at).panel = inspector.ALL
     checked(at.run())
     assert texts(at) == ["good morning \ufffd", "hello"]
+
+
+def test_value_on_its_way_while_the_page_changes_it_is_no_choice(visit, engine):
+    """A rerun that still carries the widgets of before a session was opened changes nothing."""
+    from ui import sessions
+
+    at = visit()
+    turn(at, "token_limit", 900)
+    page = page_of(at)
+    say(at, "A session at 900 tokens.")
+    first = page.info
+    at.button(key="session-new").click()
+    checked(at.run())
+    turn(at, "token_limit", 2000)
+    say(at, "A session at 2,000 tokens.")
+    sessions.open_session(page, engine, engine.store.session(first.key))
+    checked(at.run())  # the browser's widgets are those of the other session
+    checked(at.run())
+    assert page.info.key == first.key
+    assert page.settings.token_limit == 900
+    assert page.showing == "sent"
+    assert named(at.slider, "knob-token_limit").value == 900

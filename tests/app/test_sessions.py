@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memory_core.models.catalogue import ModelChoice
 from memory_core.settings import MemorySettings
-from tests.app.conftest import checked, page_of, say, texts
+from tests.app.conftest import checked, named, page_of, say, texts
 from ui.snippet import snippet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def test_new_chat_starts_empty_and_the_old_one_can_be_opened_again(visit):
     checked(at.run())
     assert texts(at) == []
     say(at, "The second chat is about oats.")
-    at.selectbox(key="session").set_value(first)
+    named(at.selectbox, "session").set_value(first)
     checked(at.run())
     assert texts(at)[0] == "The first chat is about rye."
 
