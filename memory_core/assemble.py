@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from memory_core.budget import Allotment, allocate_budget, collisions
 from memory_core.buffer import EXACT, History, WindowPlan, plan_window
@@ -32,6 +33,7 @@ The tokens of each hit are those that :func:`memory_tokens` counts, or 0: not co
 """
 
 _TRIES = 8
+_ID = attrgetter("id")
 _ALL = 10**12  # tokens; more than any layer needs
 
 
@@ -222,13 +224,20 @@ def _settle(
     for attempt in range(_TRIES + 1):
         reserved = share if attempt == _TRIES else used
         plan = window(reserved)
-        in_buffer = frozenset(layers.messages[i].id for i in plan.kept())
+        in_buffer = _ids_in(plan, layers.messages)
         recall = layers.rank(in_buffer, max(0, share - frame))
         hits = sum(hit.tokens or memory_tokens(hit, counter) for hit in recall.hits)
         used = hits + frame if hits else 0
         if used == reserved:
             break
     return recall, plan, used
+
+
+def _ids_in(plan: WindowPlan, messages: Sequence[StoredMessage]) -> frozenset[str]:
+    """Return the ids of the messages in the window."""
+    if plan.pinned or plan.orphans:
+        return frozenset(messages[i].id for i in plan.kept())
+    return frozenset(map(_ID, messages[plan.start : plan.total]))
 
 
 def _refused_by_budget(recall: Recall) -> int:

@@ -61,7 +61,7 @@ def plan(prepared: Prepared, points: Sequence[Placed]) -> Iterator[Cell]:
     rounds = schedule(prepared, (point.settings for *_, point in points))
     most = max((point.settings.top_k for *_, point in points), default=0)
     by_model = {
-        model: [_Asked(prepared, scene, most) for scene in scenes(prepared, model)]
+        model: [_Asked(prepared, scene) for scene in scenes(prepared, model)]
         for model in dict.fromkeys(point.embedding for *_, point in points)
     }
     turns = prepared.input.turns[-1]
@@ -69,8 +69,9 @@ def plan(prepared: Prepared, points: Sequence[Placed]) -> Iterator[Cell]:
     for x, y, point in points:
         settings = point.settings
         own = rounds[key_of(settings)]
+        ranked_by = _RankedBy.of(settings, most)
         planned = [
-            asked.planned(settings, standing_in(settings, own.covered.get(asked.scene.number, 0)))
+            asked.planned(ranked_by, standing_in(settings, own.covered.get(asked.scene.number, 0)))
             for asked in by_model[point.embedding]
         ]
         yield Cell(
@@ -86,7 +87,7 @@ def plan(prepared: Prepared, points: Sequence[Placed]) -> Iterator[Cell]:
 def prompt(prepared: Prepared, point: Point, number: int) -> Assembly:
     """Return the whole prompt of one question at one point, as a why-not asks for it."""
     settings = point.settings
-    asked = _Asked(prepared, scenes(prepared, point.embedding)[number], settings.top_k)
+    asked = _Asked(prepared, scenes(prepared, point.embedding)[number])
     covers = schedule(prepared, [settings])[key_of(settings)].covered.get(number, 0)
     layers = asked.layers(settings, standing_in(settings, covers), partial(asked.rank, settings))
     return assemble(layers, settings, prepared.counter)
@@ -105,23 +106,38 @@ class _Planned:
     tokens: int
 
 
+@dataclass(frozen=True)
+class _RankedBy:
+    """Settings, and what of them decides a ranking that serves every top_k of the grid.
+
+    ``widest`` asks for the most hits of all. Gates and budget take memories in the order of
+    their ranks, so the hits of a smaller top_k are the first of those.
+    """
+
+    settings: MemorySettings
+    widest: MemorySettings
+    knobs: tuple[object, ...]
+
+    @classmethod
+    def of(cls, settings: MemorySettings, most: int) -> _RankedBy:
+        """Return how these settings rank, for up to ``most`` hits."""
+        widest = replace(settings, top_k=most, near_misses=0)
+        return cls(settings, widest, tuple(getattr(settings, name) for name in _RANKED_BY))
+
+
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """One question, planned under many settings.
-
-    A ranking is made for ``most`` hits and serves every smaller top_k: gates and budget take
-    memories in the order of their ranks, so the hits of a smaller one are the first of them.
-    """
+    """One question, planned under many settings; rankings are kept."""
 
     prepared: Prepared
     scene: Scene
-    most: int
     _recalls: dict[tuple[object, ...], Recall] = field(default_factory=dict)
     _able: dict[tuple[object, ...], frozenset[str]] = field(default_factory=dict)
 
-    def planned(self, settings: MemorySettings, summary: Summary) -> _Planned:
+    def planned(self, ranked_by: _RankedBy, summary: Summary) -> _Planned:
         """Plan the prompt under these settings."""
-        layers = self.layers(settings, summary, self._rank(settings))
+        settings = ranked_by.settings
+        layers = self.layers(settings, summary, self._rank(ranked_by))
         plan = plan_prompt(layers, settings, self.prepared.counter)
         carried = {i for hit in plan.recall.hits for i in hit.message_ids} if plan.recall else set()
         where = tuple(
@@ -160,9 +176,8 @@ class _Asked:
             now=self.scene.now,
         )
 
-    def _rank(self, settings: MemorySettings) -> Rank:
-        widest = replace(settings, top_k=self.most, near_misses=0)
-        knobs = tuple(getattr(settings, name) for name in _RANKED_BY)
+    def _rank(self, ranked_by: _RankedBy) -> Rank:
+        settings, knobs = ranked_by.settings, ranked_by.knobs
         able = self._able.get(knobs)
         if able is None:
             able = self._able[knobs] = self._can_be_hits(settings)
@@ -172,7 +187,7 @@ class _Asked:
             key = (knobs, standing, budget)
             recall = self._recalls.get(key)
             if recall is None:
-                recall = self._recalls[key] = self.rank(widest, standing, budget)
+                recall = self._recalls[key] = self.rank(ranked_by.widest, standing, budget)
             hits = tuple(hit for hit in recall.hits if hit.rank <= settings.top_k)
             return recall if len(hits) == len(recall.hits) else Recall(recall.query, hits)
 
