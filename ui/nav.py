@@ -13,6 +13,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from ui import banner
+
 ROOT = Path(__file__).resolve().parents[1]
 HOME = "app.py"
 
@@ -48,11 +50,11 @@ def begin(title: str) -> None:
     pages = [page for page in (*PAGES, *others) if page.name in scripts]
     icon = next((p.icon for p in (PLAYGROUND, *pages) if p.title == title), PLAYGROUND.icon)
     st.set_page_config(page_title=f"{title} · Memory Inspector", page_icon=icon, layout="wide")
-    if not pages:
-        return  # subtle: without a pages folder Streamlit knows no page to link to
-    _link(HOME, PLAYGROUND)
-    for page in pages:
-        _link(scripts[page.name], page)
+    if pages:  # subtle: without a pages folder Streamlit knows no page to link to
+        _link(HOME, PLAYGROUND)
+        for page in pages:
+            _link(scripts[page.name], page)
+    banner.draw(title)
 
 
 def _link(script: str, page: Page) -> None:

@@ -98,11 +98,8 @@ def _protections(engine: Engine, *, operator: bool) -> None:
     opened, config = engine.opened, engine.config
     if opened is None or config is None:
         return
-    on, off = ":material/lock:", ":material/lock_open:"
     if opened.sealed:
-        st.caption(f"{on} Encrypted at rest; the vector database holds no text.")
-    else:
-        st.caption(f"{off} Not encrypted: set `MEMORY_ENCRYPTION_KEY` to seal all text at rest.")
+        st.caption(":material/lock: Encrypted at rest; the vector database holds no text.")
     if opened.redactor is not None:
         st.caption(":material/visibility_off: Redacted before anything is stored.")
     else:

@@ -59,11 +59,7 @@ def numbers(meter: Meter, user: str, strains: Sequence[Strain], messages: Sequen
     at_cap = {s.info.key for s in turned if s.capped} | {
         key for key, use in seen.sessions.items() if use.capped
     }
-    share = (
-        f"{len(at_cap & {s.info.key for s in turned}) / len(turned):.0%}"
-        if turned
-        else "no turn yet"
-    )
+    capped = len(at_cap & {s.info.key for s in turned})
     return Numbers(
         load=latency("load"),
         persist=latency("persist"),
