@@ -17,7 +17,6 @@ import numpy as np
 
 from memory_core.assemble import Layers, PromptPlan, Rank, assemble, memory_tokens, plan_prompt
 from memory_core.buffer import EXACT
-from memory_core.lab.axes import Point
 from memory_core.lab.cells import BUFFER, NOWHERE, RETRIEVED, SUMMARISED, Cell
 from memory_core.lab.inputs import SweepInput, message_id
 from memory_core.lab.prepare import Prepared
@@ -84,13 +83,25 @@ def plan(prepared: Prepared, points: Sequence[Placed]) -> Iterator[Cell]:
         )
 
 
-def prompt(prepared: Prepared, point: Point, number: int) -> Assembly:
-    """Return the whole prompt of one question at one point, as a why-not asks for it."""
-    settings = point.settings
-    asked = _Asked(prepared, scenes(prepared, point.embedding)[number])
-    covers = schedule(prepared, [settings])[key_of(settings)].covered.get(number, 0)
-    layers = asked.layers(settings, standing_in(settings, covers), partial(asked.rank, settings))
-    return assemble(layers, settings, prepared.counter)
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """Plans the whole prompt of one question under any settings, as a why-not asks for it."""
+
+    prepared: Prepared
+    scene: Scene
+
+    @classmethod
+    def of(cls, prepared: Prepared, model: str, number: int) -> Planner:
+        """Return the planner of a question, its memories searched by one embedding model."""
+        return cls(prepared, scenes(prepared, model)[number])
+
+    def __call__(self, settings: MemorySettings) -> Assembly:
+        """Return the prompt under these settings, fully explained."""
+        rounds = schedule(self.prepared, [settings])[key_of(settings)]
+        summary = standing_in(settings, rounds.covered.get(self.scene.number, 0))
+        asked = _Asked(self.prepared, self.scene)
+        layers = asked.layers(settings, summary, partial(asked.rank, settings))
+        return assemble(layers, settings, self.prepared.counter)
 
 
 def _embeddings(settings: MemorySettings, records: int, turns: int) -> float:

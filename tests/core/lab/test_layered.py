@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_core.lab import layered
 from memory_core.lab.cells import BUFFER, NOWHERE, RETRIEVED, SUMMARISED, Cell
 from memory_core.lab.inputs import SweepInput, message_id
+from memory_core.lab.layered import Planner
+from memory_core.lab.missed import why_missed
 from memory_core.lab.sweep import Sweep
 from memory_core.llama import to_chat
 from memory_core.longterm import LongTermMemory
@@ -65,7 +66,7 @@ def check_against_prompts(sweep: Sweep, cells: list[Cell]) -> None:
     for cell in cells:
         point = result.point(cell)
         for number, question in enumerate(result.questions):
-            prompt = layered.prompt(sweep.prepared, point, number)
+            prompt = Planner.of(sweep.prepared, point.embedding, number)(point.settings)
             assert cell.tokens[number] == prompt.tokens
             told = [p for p in prompt.parts if p.source is Source.SUMMARY]
             mine = cell.where[result.evidence.owner == number].tolist()
@@ -166,3 +167,24 @@ def test_tool_definitions_take_room() -> None:
     quiet = replace(silent, prepared=replace(silent.prepared, tool_tokens=100))
     assert next(quiet.cells()) == next(silent.cells())
     assert (cell.tokens <= 400).all()
+
+
+def test_a_miss_says_why_and_what_would_help() -> None:
+    """Each message that a cell misses has its gates, and the change offered lets it in."""
+    sweep = sweep_of(long_talk(), ("token_limit", "240"), ("top_k", "1"), summarise=False)
+    result = sweep.run()
+    (cell,) = result.cells
+    missed = result.missed(cell)
+    assert missed
+    for one in missed:
+        told = why_missed(sweep.prepared, result.point(cell), one.number, one.missing[0])
+        assert not told.place
+        for change in told.changes[:1]:
+            settings_ = result.point(cell).settings.with_(**{change.setting: change.value})
+            prompt = Planner.of(sweep.prepared, "hash-64", one.number)(settings_)
+            held = prompt.ids_in() | {i for hit in prompt.recall.hits for i in hit.message_ids}
+            assert message_id(one.missing[0]) in held
+    served = result.evidence.message[cell.held]
+    owner = result.evidence.owner[cell.held]
+    told = why_missed(sweep.prepared, result.point(cell), int(owner[0]), int(served[0]))
+    assert told.place
