@@ -24,8 +24,8 @@ from ui.palette import (
 from ui.view_models.buffer import SPEAKERS, shown_text
 from ui.view_models.text import plural
 
-ROWS, COLUMNS = 40, 60  # cells drawn at once; beyond, every so many-th row and column
-LABEL = 34  # characters of a row's name
+ROWS, COLUMNS = 60, 60  # cells drawn at once; beyond, every so many-th row and column
+LABEL = 24  # characters of a row's name
 _LINKED = 8  # related things that are offered
 
 NAMES = {

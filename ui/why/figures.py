@@ -42,15 +42,16 @@ def matrix_figure(view: MatrixView, *, item: str, turn: int) -> Figure:
         }
     ]
     for at, (label, row) in enumerate(zip(view.labels, view.codes, strict=True)):
+        there = [column for column in columns if row[column] != Fate.NOT_YET]
         data.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "x": columns,
-                "y": [at] * len(columns),
+                "x": there,
+                "y": [at] * len(there),
                 "marker": {"size": 13, "symbol": "square", "color": "rgba(0,0,0,0)"},
-                "text": [look(Fate(c), view.kind).words for c in row],
-                "customdata": list(view.turns),
+                "text": [look(Fate(row[column]), view.kind).words for column in there],
+                "customdata": [view.turns[column] for column in there],
                 "hovertemplate": f"{_plain(label)}<br>turn %{{customdata}}: %{{text}}"
                 "<extra></extra>",
                 "showlegend": False,
@@ -70,6 +71,8 @@ def matrix_figure(view: MatrixView, *, item: str, turn: int) -> Figure:
                 "fixedrange": True,
                 "showgrid": False,
                 "zeroline": False,
+                "range": [-0.5, len(columns) - 0.5],
+                "tickangle": 0,
                 "tickvals": ticks,
                 "ticktext": [f"{view.turns[at]:,}" for at in ticks],
                 "title": {"text": "turn", "standoff": 2},
@@ -78,7 +81,7 @@ def matrix_figure(view: MatrixView, *, item: str, turn: int) -> Figure:
                 "fixedrange": True,
                 "showgrid": False,
                 "zeroline": False,
-                "autorange": "reversed",
+                "range": [len(view.ids) - 0.5, -0.5],
                 "automargin": True,
                 "tickvals": list(range(len(view.ids))),
                 "ticktext": [_plain(label) for label in view.labels],
@@ -99,7 +102,7 @@ def _scale(kind: str) -> list[list[object]]:
 
 
 def _ticks(count: int) -> list[int]:
-    step = max(1, -(-count // 12))
+    step = max(1, -(-count // 8))
     return list(range(0, count, step))
 
 
