@@ -17,7 +17,7 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.types import BaseMemory
 
-from memory_core.buffer import LLAMA_INDEX, History, WindowPlan, plan_window
+from memory_core.buffer import LLAMA_INDEX, SYSTEM_ROLES, History, WindowPlan, plan_window
 from memory_core.llama import to_chat
 from memory_core.messages import Json, Message, StoredMessage
 from memory_core.native.align import NOT_STORED, align
@@ -211,14 +211,16 @@ def left_out(
     needed: float | None = None,
     available: float | None = None,
 ) -> Omission:
-    """Return that a stored message stayed out."""
+    """Return that a stored message stayed out; a system message under its own source."""
+    rule = stored.message.role in SYSTEM_ROLES
     return Omission(
         gate=gate,
-        source=Source.BUFFER,
+        source=Source.SYSTEM if rule else Source.BUFFER,
         ids=(stored.id,),
         reason=reason,
         needed=needed,
         available=available,
+        text=stored.message.text if rule else "",
         tokens=stored.tokens or 0,
         turn=stored.turn,
     )

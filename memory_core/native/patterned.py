@@ -24,6 +24,7 @@ from memory_core.native.align import NOT_STORED, align
 from memory_core.native.parts import Mark, find, parts_of
 from memory_core.native.patterns import HybridMemory, Summarising, SummarisingBuffer, fact_line
 from memory_core.native.records import Records, nodes_of
+from memory_core.native.rules import PATTERN_RULE
 from memory_core.native.vector_memory import watched_index
 from memory_core.native.vectors import recall_of
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Part, Recall, Source
@@ -31,8 +32,6 @@ from memory_core.recording import RecordingLLM
 from memory_core.session import Session
 from memory_core.summary import Summary
 from memory_core.trace import SUMMARISE, MemoryWrite
-
-PATTERN_RULE = "summary pattern"
 
 
 class SummarisingAdapter(Adapter):

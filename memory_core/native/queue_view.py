@@ -24,11 +24,11 @@ from memory_core.native.adapter import Asked, left_out, newest, stored_mark
 from memory_core.native.align import NOT_STORED, align
 from memory_core.native.blocks import BlockJournal, WatchedBlock
 from memory_core.native.parts import Found, Mark, find, parts_of
+from memory_core.native.rules import QUEUE_RULE
 from memory_core.native.vectors import Searched, recall_of
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Part, Recall, Source
 from memory_core.tokens import TokenCounter
 
-QUEUE_RULE = "memory queue"
 _TEMPLATE = Mark("", Source.FORMAT, note="Memory's template around its blocks")
 
 

@@ -29,13 +29,12 @@ from memory_core.native.adapter import (
 )
 from memory_core.native.align import NOT_STORED, align
 from memory_core.native.parts import Mark, parts_of
+from memory_core.native.rules import SUMMARY_RULE
 from memory_core.prompt import Assembly, Gate, Omission, Part, Source
 from memory_core.recording import RecordingLLM
 from memory_core.session import Session
 from memory_core.summary import Summary
 from memory_core.trace import SUMMARISE
-
-SUMMARY_RULE = "summary buffer"
 
 
 class SummaryBufferAdapter(Adapter):

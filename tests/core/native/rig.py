@@ -19,7 +19,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 from llama_index.core.tools import FunctionTool
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from memory_core import strategies as s
 from memory_core.agent import Event, Failed, Runner, run_turn
@@ -57,14 +57,17 @@ class EchoLLM(PiecewiseLLM):
     """Answers every prompt from its own words, the same way each time, and keeps the prompts.
 
     Asked for facts it lists the numbers in what was said, asked for a summary it gives the first
-    words of each line. ``failing`` is how many of the next calls fail; ``wants`` is a tool that
-    it asks for once in a turn.
+    words of each line. ``failing`` is how many of the next calls fail, ``fails_on`` what a prompt
+    ends with that always fails; ``wants`` is a tool that it asks for once in a turn, ``facts`` the
+    next replies to a prompt for facts.
     """
 
     model_name: str = "echo"
     context_window: int = 100_000
     failing: int = 0
+    fails_on: str = ""
     wants: str = ""
+    facts: list[str] = Field(default_factory=list)
     _prompts: list[tuple[Message, ...]] = PrivateAttr(default_factory=list)
 
     @property
@@ -76,17 +79,18 @@ class EchoLLM(PiecewiseLLM):
         self, messages: Sequence[ChatMessage], kwargs: Mapping[str, Any]
     ) -> Iterator[ChatResponse]:
         self._prompts.append(tuple(from_chat(message) for message in messages))
-        if self.failing:
-            self.failing -= 1
-            raise ModelRateLimited("rate limit")
         last = str(messages[-1].content or "") if messages else ""
+        if self.failing or (self.fails_on and self.fails_on in last):
+            self.failing = max(0, self.failing - 1)
+            raise ModelRateLimited("rate limit")
         if self.wants and kwargs.get("tools") and messages[-1].role != MessageRole.TOOL:
             call = ToolCallBlock(tool_call_id="c1", tool_name=self.wants, tool_kwargs={"q": "x"})
             yield from in_pieces("", [call])
         elif "<existing_facts>" in last:
             said = " ".join(str(m.content) for m in messages[:-1])
             facts = [f"<fact>number {n}</fact>" for n in re.findall(r"\d+", said)[:3]]
-            yield from in_pieces(f"<facts>{''.join(facts)}</facts>")
+            told = self.facts.pop(0) if self.facts else f"<facts>{''.join(facts)}</facts>"
+            yield from in_pieces(told)
         elif str(messages[0].content).startswith(("The following is", "Task: summarise")):
             lines = [" ".join(line.split()[:4]) for line in last.splitlines() if line.strip()]
             yield from in_pieces("Summary. " + " ".join(lines)[:200])

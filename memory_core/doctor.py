@@ -1,0 +1,700 @@
+"""Notes on what went wrong with a memory in a turn: what happened, the numbers, what avoids it.
+
+Each check is a pure function over one trace and the ones before it. It speaks only where
+something changed what the agent saw, so a healthy session gets no note. ``docs/doctor.md`` holds
+:func:`table`; the reports are public ones that each check stems from, or a likely kind of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memory_core.buffer import LLAMA_INDEX
+from memory_core.explain import REPLACED
+from memory_core.messages import Json, Message
+from memory_core.native.rules import QUEUE_RULE, SUMMARY_RULE
+from memory_core.prompt import Assembly, Gate, Hit, Omission, Part, Source
+from memory_core.strategies import COMPOSABLE, HYBRID, MEMORY_BLOCKS, VECTOR_MEMORY
+from memory_core.summary import normalise
+from memory_core.trace import EXTRACT_FACTS, SUMMARISE, ModelCall, TurnTrace
+
+NEAR = 0.03  # a score this far under the threshold is a near miss
+TURNS = 5  # in a row, for what is a fault only when it goes on
+
+_FACT = re.compile(r"<fact>(.*?)</fact>", re.DOTALL)
+_NO_FACTS = re.compile(r"\s*<facts>\s*(<!--.*?-->\s*)?</facts>\s*", re.DOTALL)
+_SAID = re.compile(
+    r"(?m)^(?:\"Transcript so far: )?(?:user|system|MessageRole\.(?:USER|SYSTEM)): (.*)$"
+)
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_NAME = re.compile(r"(?<=[a-z,;] )[A-ZÀ-Þ][\w'-]+")
+_RULE = re.compile(
+    r"[^.!?\n]*\b(?:must|always|never|don't|do not|can't|cannot)\b[^.!?\n]*", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W\d_]{4,}|\d+")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One note: which check, in which turn, what happened, what avoids it."""
+
+    check: str
+    turn: int
+    text: str
+    advice: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a check has to say about a turn."""
+
+    text: str
+    advice: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+Find = Callable[[TurnTrace, Sequence[TurnTrace]], Iterable[Note]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A fault that is looked for, and the public report it stems from."""
+
+    id: str
+    title: str
+    report: str
+    find: Find
+
+
+def examine(trace: TurnTrace, before: Sequence[TurnTrace] = ()) -> tuple[Finding, ...]:
+    """Return the notes on a turn, given the turns before it, oldest first."""
+    return tuple(
+        Finding(check.id, trace.number, note.text, note.advice, note.numbers)
+        for check in CHECKS
+        for note in check.find(trace, before)
+    )
+
+
+def table() -> str:
+    """Return the checks as a Markdown table."""
+    rows = [f"| `{check.id}` | {check.title} | {check.report} |" for check in CHECKS]
+    return "\n".join(["| Check | What it tells | Report |", "| --- | --- | --- |", *rows])
+
+
+def _system_evicted(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+    known = {i for out in _omissions(before[-1:]) if out.source is Source.SYSTEM for i in out.ids}
+    for out in _omissions([trace]):
+        if out.source is not Source.SYSTEM or known.issuperset(out.ids):
+            continue
+        yield Note(
+            f"A system message left the prompt: “{_short(out.text)}”. Why: {out.reason}.",
+            "Pin it: put it in the agent's system prompt, in a static block of priority 0, or use "
+            "LayeredMemory, which keeps system messages in front.",
+            _numbers(out),
+        )
+
+
+def _tool_calls_uncounted(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    assembly = trace.assembly
+    plan = assembly.window if assembly is not None else None
+    if assembly is None or plan is None or plan.rule not in _CLASS_RULES:
+        return
+    real = sum(part.tokens for part in assembly.parts if part.source is Source.BUFFER)
+    calls = sum(
+        part.tokens
+        for part in assembly.parts
+        if part.source is Source.BUFFER and _message(assembly, part).tool_calls
+    )
+    if plan.initial + plan.tokens <= plan.limit < plan.initial + real and (
+        plan.initial + real - calls <= plan.limit
+    ):
+        yield Note(
+            f"The history is over its limit without the class noticing: it counts {plan.tokens:,} "
+            f"tokens, {real:,} are sent, the limit is {plan.limit:,}. Tool calls, {calls:,} "
+            "tokens here, count as nothing.",
+            "Lower the token limit, or use LayeredMemory, which counts what is sent.",
+            {"counted": plan.tokens, "sent": real, "limit": plan.limit},
+        )
+
+
+def _seeded_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    assembly = trace.assembly
+    plan = assembly.window if assembly is not None else None
+    if assembly is None or plan is None or plan.rule != QUEUE_RULE or plan.tokens <= plan.limit:
+        return
+    turns = {part.turn for part in assembly.parts if part.source is Source.BUFFER and part.turn}
+    questions = [m for m in _kept(assembly) if m.role == "user"]
+    if len(questions) > 1 and not any(turn == trace.number for turn in turns):
+        yield Note(
+            f"The history it started with holds {plan.tokens:,} tokens, {plan.limit:,} are "
+            "allowed: the queue is flushed only when the next message comes in.",
+            "Put the messages in one by one, or seed less.",
+            {"tokens": plan.tokens, "limit": plan.limit},
+        )
+
+
+def _prefix_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    assembly = trace.assembly
+    fixed, limit = 0, 0
+    for ask in trace.asks:
+        known = int(_knobs(trace).get("token_limit") or 0)
+        if ask.error and ask.in_front > known > 0:
+            fixed, limit = ask.in_front, known
+    if assembly is not None and assembly.allotment is not None and assembly.allotment.memory <= 0:
+        fixed, limit = assembly.allotment.fixed, assembly.allotment.limit
+    if assembly is not None and assembly.window is not None and assembly.allotment is None:
+        plan = assembly.window
+        if plan.initial >= plan.limit > 0:
+            fixed, limit = plan.initial, plan.limit
+    if fixed:
+        yield Note(
+            f"What stands in front of the history needs {fixed:,} tokens, the limit is {limit:,}: "
+            "no room is left for history.",
+            f"Shorten the system prompt, or raise the token limit over {fixed:,}.",
+            {"fixed": fixed, "limit": limit},
+        )
+
+
+def _block_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    limit = int(_knobs(trace).get("token_limit") or 0)
+    sizes = _block_tokens(trace.assembly)
+    for block in _blocks(trace):
+        tokens = sizes.get(str(block.get("name")), 0)
+        if block.get("priority") == 0 and tokens > limit > 0:
+            yield Note(
+                f"The memory block {block['name']} needs {tokens:,} tokens, the limit for "
+                f"everything is {limit:,}; at priority 0 it is never cut.",
+                "Shorten it, raise the token limit, or give it a priority above 0.",
+                {"tokens": tokens, "limit": limit},
+            )
+
+
+def _block_closes_tag(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    assembly = trace.assembly
+    names = {str(block.get("name")) for block in _blocks(trace)}
+    told = set()
+    for part in assembly.parts if assembly is not None else ():
+        if assembly is None or part.note not in names or part.note in told:
+            continue
+        text = assembly.text_of(part)
+        closing = next((t for t in (f"</{part.note}>", "</memory>") if t in text), "")
+        if closing:
+            told.add(part.note)
+            yield Note(
+                f"The memory block {part.note} holds {closing}, which closes its own section: "
+                "what follows reads as if it were no memory.",
+                "Take the tag out of the block, or use LayeredMemory, which fences such text.",
+            )
+
+
+def _facts_over_maximum(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    for name, facts in _facts(trace).items():
+        most = next(int(b["max_facts"]) for b in _blocks(trace) if b.get("name") == name)
+        if len(facts) > most:
+            yield Note(
+                f"The block {name} holds {len(facts)} facts, its maximum is {most}: condensing "
+                "them gave no shorter list.",
+                "Raise max_facts, or use a model that keeps to the format when it condenses.",
+                {"facts": len(facts), "maximum": most},
+            )
+
+
+def _facts_unreadable(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    if trace.strategy != MEMORY_BLOCKS:
+        return
+    for call in trace.calls:
+        if call.purpose != EXTRACT_FACTS or call.reply is None or call.error:
+            continue
+        text = call.reply.text
+        if _FACT.search(text) or _NO_FACTS.fullmatch(text):
+            continue
+        condensing = "condens" in call.assembly.messages[-1].text.casefold()
+        what = (
+            "Condensing the facts failed and the old ones stay"
+            if condensing
+            else "No facts could be read"
+        )
+        yield Note(
+            f"{what}: the model's reply has no <fact> tags: “{_short(text)}”.",
+            "Use a model that keeps to the format, or state facts with the remember tool.",
+        )
+
+
+def _facts_twice(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    for name, facts in _facts(trace).items():
+        spellings = Counter(map(normalise, facts))
+        twice = [fact for fact, n in spellings.items() if n > 1]
+        if twice:
+            yield Note(
+                f"The block {name} probably holds the same fact twice: “{_short(twice[0])}”.",
+                "Nothing is lost; the model condenses them when the maximum is reached.",
+                {"duplicates": len(twice)},
+            )
+
+
+def _session_filter_stuck(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    recall = trace.assembly.recall if trace.assembly is not None else None
+    if recall is None or not _setup(trace):
+        return
+    foreign = [hit for hit in recall.hits if hit.session not in ("", trace.session)]
+    wrong = "session_id" in recall.scope and f"session_id == {trace.session}" not in recall.scope
+    if foreign or wrong:
+        yield Note(
+            f"The search was filtered by “{recall.scope}”, this is session {trace.session}; "
+            f"{len(foreign)} of {len(recall.hits)} hits are another session's.",
+            "Give each session a vector block of its own.",
+            {"foreign": len(foreign)},
+        )
+
+
+def _query_without_question(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    assembly, question = trace.assembly, " ".join(trace.query.split())
+    if assembly is None or not question or not _searches(trace):
+        return
+    query = " ".join(assembly.recall.query.split()) if assembly.recall is not None else ""
+    if question not in query:
+        searched = f"searched for “{_short(query)}”" if query else "searched nothing"
+        yield Note(
+            f"The memory {searched}; the new question is not in it.",
+            "Use ContextChatEngine or CondensePlusContextChatEngine, which pass the question on, "
+            "or LayeredMemory, which searches for it by itself.",
+        )
+
+
+def _summary_lost(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    summary = trace.summary
+    if summary is not None and not _setup(trace) and trace.assembly is not None:
+        stand = {i for p in trace.assembly.parts if p.source is Source.FACTS for i in p.ids}
+        lost = [i for i in summary.lost if i not in stand]
+        if lost:
+            yield Note(
+                f"Summary {summary.version} lost {len(lost)} key facts that stand nowhere else.",
+                "Raise summary_tokens or the share of state.",
+                {"lost": len(lost)},
+            )
+        return
+    for call in trace.calls:
+        gone = _gone(call, trace.assembly) if call.purpose == SUMMARISE else []
+        if gone:
+            named = ", ".join(f"“{_short(item, 40)}”" for item in gone[:5])
+            yield Note(
+                f"The summary lost {len(gone)} of what was said: {named}.",
+                "Keep more messages in full, give the summary more tokens, or use LayeredMemory, "
+                "which keeps key facts word for word beside its summary.",
+                {"lost": len(gone)},
+            )
+
+
+def _budget_collision(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    for out in _omissions([trace]):
+        whole = out.source in _WHOLE or any(i.startswith("block-") for i in out.ids)
+        if out.gate is Gate.BUDGET and whole:
+            what = ", ".join(out.ids) or out.source.value
+            yield Note(
+                f"{what} was left out whole: {out.reason}.",
+                "Raise the token limit, lower the share of history, or shorten what competes.",
+                _numbers(out),
+            )
+
+
+def _priority_reversed(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    priorities = {f"block-{b.get('name')}": int(b.get("priority") or 0) for b in _blocks(trace)}
+    kept = {f"block-{name}" for name in _block_tokens(trace.assembly)}
+    for out in _omissions([trace]):
+        dropped = priorities.get(out.ids[0] if out.ids else "", 0)
+        lesser = [name for name in kept if priorities.get(name, 0) > dropped > 0]
+        if out.gate is Gate.BUDGET and lesser:
+            yield Note(
+                f"{out.ids[0]} (priority {dropped}) was dropped before {lesser[0]} (priority "
+                f"{priorities[lesser[0]]}), although 1 is documented as the highest priority.",
+                "Give what matters most the largest number, or priority 0.",
+                {"dropped": dropped, "kept": priorities[lesser[0]]},
+            )
+
+
+def _one_message_over(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    assembly = trace.assembly
+    plan = assembly.window if assembly is not None else None
+    if assembly is None or plan is None or not plan.total or plan.initial > plan.limit:
+        return
+    if plan.rule == SUMMARY_RULE and plan.start == plan.total:
+        yield Note(
+            f"Your message is not in the prompt in full: it needs {plan.next_needed:,} tokens, "
+            f"{plan.next_left:,} were left, so it went into the summary.",
+            f"Raise the token limit over {plan.next_needed:,}.",
+            {"tokens": plan.next_needed, "limit": plan.limit},
+        )
+    elif plan.over_limit and sum(m.role == "user" for m in _kept(assembly)) <= 1:
+        yield Note(
+            f"The newest message or turn alone needs {plan.tokens:,} tokens, the limit is "
+            f"{plan.limit:,}: it is sent all the same, and nothing else.",
+            f"Raise the token limit over {plan.initial + plan.tokens:,}, or say it in parts.",
+            {"tokens": plan.tokens, "limit": plan.limit},
+        )
+
+
+def _score_no_similarity(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    recall = trace.assembly.recall if trace.assembly is not None else None
+    cutoffs = [float(b["cutoff"]) for b in _blocks(trace) if b.get("postprocessor") == _CUTOFF]
+    if recall is None or not cutoffs:
+        return
+    cutoff = min(cutoffs)
+    hidden = [h for h, out in recall.near if out.gate is Gate.THRESHOLD and h.similarity >= cutoff]
+    let_in = [hit for hit in recall.hits if _known(hit) and hit.similarity < cutoff <= hit.score]
+    for hit in [*hidden, *let_in][:1]:
+        kept = "kept" if hit in let_in else "dropped"
+        yield Note(
+            f"A record was {kept} at the cutoff {cutoff:.2f} for its score {hit.score:.2f}, but "
+            f"that is exp(-distance); its cosine similarity is {hit.similarity:.2f}. "
+            f"{len(hidden) + len(let_in)} records in this turn.",
+            "Set the cutoff to what Chroma's class really returns, or use LayeredMemory, whose "
+            "threshold is compared with a similarity.",
+            {"score": hit.score, "similarity": hit.similarity, "cutoff": cutoff},
+        )
+
+
+def _near_miss(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    recall = trace.assembly.recall if trace.assembly is not None else None
+    if recall is None or recall.hits:
+        return
+    missed = [(hit, out) for hit, out in recall.near if out.gate is Gate.THRESHOLD]
+    for hit, out in missed[:1]:
+        if out.needed is not None and out.available is not None:
+            short = out.available - out.needed
+            if 0 <= short <= NEAR:
+                yield Note(
+                    f"Nothing was recalled, and the best memory missed by {short:.3f}: score "
+                    f"{out.needed:.2f}, threshold {out.available:.2f}: “{_short(hit.text)}”.",
+                    f"Lower the threshold to {out.needed:.2f}.",
+                    {"score": out.needed, "threshold": out.available},
+                )
+
+
+def _never_used(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+    turns = [*before[-(TURNS - 1) :], trace]
+    if len(turns) < TURNS:
+        return
+    hits = {hit.id: hit for hit in _recalled(trace)}
+    for hit in hits.values():
+        if all(any(h.id == hit.id for h in _recalled(turn)) for turn in turns) and not any(
+            _supports(hit, turn) for turn in turns
+        ):
+            yield Note(
+                f"The memory “{_short(hit.text)}” was retrieved in each of the last {TURNS} turns "
+                f"({hit.tokens:,} tokens) and no answer used a word of it.",
+                "Raise the threshold, lower top_k, or forget it.",
+                {"tokens": hit.tokens, "turns": TURNS},
+            )
+
+
+def _cap_every_turn(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+    turns = [*before[-(TURNS - 1) :], trace]
+    if len(turns) < TURNS or not all(_at_the_cap(turn) for turn in turns):
+        return
+    plan = trace.assembly.window if trace.assembly is not None else None
+    limit = plan.limit if plan is not None else 0
+    yield Note(
+        f"The limit of {limit:,} tokens cut the history in each of the last {TURNS} turns: no "
+        "prompt held more than one earlier turn.",
+        "Raise the token limit, or use a strategy with a summary or long-term memory.",
+        {"limit": limit, "turns": TURNS},
+    )
+
+
+def _block_waiting(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    for write in trace.memories:
+        if write.action == "waiting":
+            yield Note(
+                f"The memory block {write.id} failed to take {len(write.message_ids)} archived "
+                f"messages: {write.reason}. They wait.",
+                "Nothing is lost: they are given to the block again before the next turn.",
+                {"messages": len(write.message_ids)},
+            )
+
+
+def _not_sent(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    gone = [out for out in _omissions([trace]) if out.reason == REPLACED]
+    if gone:
+        tokens = sum(out.tokens for out in gone)
+        yield Note(
+            f"What the memory put in a system message ({tokens:,} tokens) did not reach the "
+            "model: ReActAgent put its own in that place.",
+            "Give the agent a system prompt of its own, or insert blocks in the user message.",
+            {"tokens": tokens},
+        )
+
+
+def _orphans(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    assembly = trace.assembly
+    asked: set[str] = set()
+    lone = 0
+    for message in assembly.messages if assembly is not None else ():
+        asked.update(call.id for call in message.tool_calls)
+        known = message.tool_call_id in asked if message.tool_call_id else bool(asked)
+        lone += message.role == "tool" and not known
+    if lone:
+        yield Note(
+            f"{lone} tool results stand in the prompt without the call they answer; providers "
+            "refuse such a prompt.",
+            "Raise the token limit, or use LayeredMemory, which keeps call and result together.",
+            {"results": lone},
+        )
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "system-message-evicted",
+        "a system message in the history was archived or cut off",
+        "run-llama/llama_index issue 23144",
+        _system_evicted,
+    ),
+    Check(
+        "tool-calls-uncounted",
+        "the history is over its limit because tool calls count as nothing",
+        "run-llama/llama_index issue 21950",
+        _tool_calls_uncounted,
+    ),
+    Check(
+        "seeded-over-limit",
+        "a history that was given at once is over the limit until the next message",
+        "langchain-ai/langchain PR 12831",
+        _seeded_over_limit,
+    ),
+    Check(
+        "prefix-over-limit",
+        "system prompt and tools alone are over the limit",
+        "run-llama/llama_index issues 15320, 11637",
+        _prefix_over_limit,
+    ),
+    Check(
+        "block-over-limit",
+        "a memory block of priority 0 alone is over the whole limit",
+        "run-llama/llama_index issue 23090",
+        _block_over_limit,
+    ),
+    Check(
+        "block-closes-its-tag",
+        "text in a memory block closes the section it stands in",
+        "bytedance/deer-flow PR 4097",
+        _block_closes_tag,
+    ),
+    Check(
+        "facts-over-maximum",
+        "a fact block holds more facts than its maximum",
+        "run-llama/llama_index issue 21103",
+        _facts_over_maximum,
+    ),
+    Check(
+        "facts-unreadable",
+        "the model's facts could not be read, or not be condensed",
+        "run-llama/llama_index issue 21103, PR 22213",
+        _facts_unreadable,
+    ),
+    Check(
+        "facts-twice",
+        "facts differ only in case or end punctuation",
+        "run-llama/llama_index issue 21103",
+        _facts_twice,
+    ),
+    Check(
+        "session-filter-stuck",
+        "a search was filtered by another session",
+        "run-llama/llama_index issue 22701",
+        _session_filter_stuck,
+    ),
+    Check(
+        "query-without-question",
+        "a search was made without the new question, or not at all",
+        "run-llama/llama_index issue 19050, PR 23180",
+        _query_without_question,
+    ),
+    Check(
+        "summary-lost",
+        "a summary lost a rule, a name or a number that stands nowhere else in the prompt",
+        "google/adk-go PR 1431",
+        _summary_lost,
+    ),
+    Check(
+        "budget-collision",
+        "a whole block or section was left out for lack of room",
+        "run-llama/llama_index issue 23090",
+        _budget_collision,
+    ),
+    Check(
+        "priority-reversed",
+        "a block was dropped before one that is documented as less important",
+        "run-llama/llama_index issue 23090",
+        _priority_reversed,
+    ),
+    Check(
+        "one-message-over-limit",
+        "the newest message or turn alone is over the limit",
+        "langchain-ai/langchain issue 12264",
+        _one_message_over,
+    ),
+    Check(
+        "score-no-similarity",
+        "a cutoff decided by exp(-distance) as if it were a similarity",
+        "run-llama/llama_index issue 19910",
+        _score_no_similarity,
+    ),
+    Check(
+        "near-miss",
+        "nothing was recalled and the best memory was just under the threshold",
+        "doobidoo/mcp-memory-service issue 487",
+        _near_miss,
+    ),
+    Check(
+        "never-used",
+        f"a memory was retrieved {TURNS} turns in a row and supported no answer",
+        "NousResearch/hermes-agent issue 22563",
+        _never_used,
+    ),
+    Check(
+        "cap-every-turn",
+        f"the limit cut the history {TURNS} turns in a row down to one earlier turn or none",
+        "Tracer-Cloud/opensre issue 4085",
+        _cap_every_turn,
+    ),
+    Check(
+        "block-waiting",
+        "a memory block failed; what it should have taken waits and is tried again",
+        "run-llama/llama_index PR 22867, issue 22401",
+        _block_waiting,
+    ),
+    Check(
+        "memory-not-sent",
+        "an agent put its own system message in the place of the memory's",
+        "run-llama/llama_index issue 20872",
+        _not_sent,
+    ),
+    Check(
+        "orphan-tool-result",
+        "a tool result stands in the prompt without its call",
+        "run-llama/llama_index issues 13715, 10493",
+        _orphans,
+    ),
+)
+
+_CLASS_RULES = (LLAMA_INDEX, QUEUE_RULE, SUMMARY_RULE)
+_WHOLE = (Source.STATE, Source.FACTS, Source.SUMMARY, Source.BLOCK)
+_CUTOFF = "similarity cutoff"
+
+
+def _setup(trace: TurnTrace) -> Mapping[str, Json]:
+    """Return the setup of a strategy of LlamaIndex's, empty for our own memory."""
+    found: Mapping[str, Json] = trace.settings.get("setup") or {}
+    return found
+
+
+def _knobs(trace: TurnTrace) -> Mapping[str, Json]:
+    found: Mapping[str, Json] = _setup(trace).get("knobs") or {}
+    return found
+
+
+def _blocks(trace: TurnTrace) -> Sequence[Mapping[str, Json]]:
+    found: Sequence[Mapping[str, Json]] = _knobs(trace).get("blocks") or ()
+    return found
+
+
+def _searches(trace: TurnTrace) -> bool:
+    if trace.strategy == MEMORY_BLOCKS:
+        return any(block.get("kind") == "vector" for block in _blocks(trace))
+    return trace.strategy in (VECTOR_MEMORY, COMPOSABLE, HYBRID)
+
+
+def _omissions(traces: Sequence[TurnTrace]) -> list[Omission]:
+    return [out for t in traces if t.assembly is not None for out in t.assembly.omissions]
+
+
+def _numbers(out: Omission) -> dict[str, float]:
+    numbers = {"needed": out.needed, "available": out.available}
+    return {name: value for name, value in numbers.items() if value is not None}
+
+
+def _message(assembly: Assembly, part: Part) -> Message:
+    return assembly.messages[part.message] if part.message is not None else Message("")
+
+
+def _kept(assembly: Assembly) -> list[Message]:
+    """Return the messages that stand in a prompt out of the history."""
+    places = {p.message for p in assembly.parts if p.source is Source.BUFFER}
+    return [assembly.messages[i] for i in sorted(i for i in places if i is not None)]
+
+
+def _block_tokens(assembly: Assembly | None) -> Counter[str]:
+    """Return the tokens of each memory block in a prompt, by its name."""
+    sizes: Counter[str] = Counter()
+    for part in assembly.parts if assembly is not None else ():
+        if part.note and part.source in (Source.BLOCK, Source.FACTS, Source.RETRIEVED):
+            sizes[part.note] += part.tokens
+    return sizes
+
+
+def _facts(trace: TurnTrace) -> dict[str, list[str]]:
+    """Return the facts in a prompt by the name of their block."""
+    assembly = trace.assembly
+    names = {str(b.get("name")) for b in _blocks(trace) if b.get("kind") == "facts"}
+    facts: dict[str, list[str]] = {}
+    for part in assembly.parts if assembly is not None else ():
+        if assembly is not None and part.note in names:
+            facts.setdefault(part.note, []).extend(_FACT.findall(assembly.text_of(part)))
+    return facts
+
+
+def _gone(call: ModelCall, assembly: Assembly | None) -> list[str]:
+    """Return rules, names and numbers that a summary was given and that stand nowhere now."""
+    given = "\n".join(message.text for message in call.assembly.messages[1:])
+    said = "\n".join(_SAID.findall(given))
+    reply = call.reply.text if call.reply is not None else ""
+    if not said or not reply or call.error:
+        return []
+    prompt = "\n".join(m.text for m in assembly.messages) if assembly is not None else ""
+    there = normalise(f"{reply}\n{prompt}")
+    rules = [rule.strip() for rule in _RULE.findall(said)]
+    words = [*_NUMBER.findall(said), *_NAME.findall(said)]
+    items = dict.fromkeys([*rules, *words])
+    return [item for item in items if item and normalise(item) not in there]
+
+
+def _recalled(trace: TurnTrace) -> Sequence[Hit]:
+    recall = trace.assembly.recall if trace.assembly is not None else None
+    return recall.hits if recall is not None else ()
+
+
+def _supports(hit: Hit, trace: TurnTrace) -> bool:
+    """Return whether an answer uses a word of a memory that the question does not have."""
+    replies = trace.replies
+    reply = replies[-1].reply if replies else None
+    own = _words(hit.text) - _words(trace.query)
+    return reply is not None and bool(own & _words(reply.text))
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def _at_the_cap(trace: TurnTrace) -> bool:
+    """Return whether the limit cut this turn's history down to one earlier turn or none."""
+    assembly = trace.assembly
+    if assembly is None or assembly.window is None or assembly.window.limit < 1:
+        return False
+    cut = any(
+        out.gate in (Gate.TOKEN_LIMIT, Gate.GROUP) and out.source is Source.BUFFER
+        for out in assembly.omissions
+    )
+    turns = {p.turn for p in assembly.parts if p.source is Source.BUFFER}
+    return cut and len(turns - {trace.number, None}) <= 1
+
+
+def _known(hit: Hit) -> bool:
+    return (hit.similarity, hit.distance) != (-1.0, -1.0)
+
+
+def _short(text: str, length: int = 80) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
