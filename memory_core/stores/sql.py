@@ -13,11 +13,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self
 
-from sqlalchemy import Connection, Engine, and_, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    and_,
+    delete,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert_postgresql
 from sqlalchemy.dialects.sqlite import insert as upsert_sqlite
 
-from memory_core.messages import Json, StoredMessage
+from memory_core.messages import StoredMessage
 from memory_core.state import AgentState
 from memory_core.stores import checks, sql_upkeep
 from memory_core.stores.encoding import Encoding, to_micros
@@ -43,6 +50,18 @@ from memory_core.stores.schema import (
     TURNS,
 )
 from memory_core.stores.sql_engine import connect, migrate_engine, translated
+from memory_core.stores.sql_statements import (
+    ADD_MESSAGES,
+    ADD_STATE,
+    ADD_TURN,
+    FIND,
+    LOCK_AT_STATE,
+    LOCK_AT_TURN,
+    SET_COUNTERS,
+    named,
+    supersede,
+    upsert_records,
+)
 
 TIMEOUT = 30.0  # seconds to wait for a lock, a connection or an answer
 
@@ -58,6 +77,7 @@ class SqlStore:
         self._rows = Rows(encoding)
         lite = engine.dialect.name == "sqlite"
         self._upsert = upsert_sqlite if lite else upsert_postgresql
+        self._put_records = upsert_records(self._upsert)
         options: dict[str, Any] = {} if lite else {"isolation_level": "REPEATABLE READ"}
         self._reader = engine.execution_options(**options)
         self._writer = engine.execution_options(writes=True)
@@ -96,11 +116,9 @@ class SqlStore:
         state = None
         if record.state is not None:
             state = self._rows.new_state(record.state, record.number)
-        counters: Values = {"turn": record.number}
-        if record.title:
-            counters["title"] = self._rows.title(record.title)
+        title = self._rows.title(record.title) if record.title else None
         with self._write() as conn:
-            session = self._lock_if(conn, key, SESSIONS.c.turn == record.number - 1)
+            session = self._lock_if(conn, LOCK_AT_TURN, key, record.number - 1)
             if session is None:
                 session = self._session(conn, key)
                 if self._is_written(conn, session, record):
@@ -108,24 +126,26 @@ class SqlStore:
             checks.check_next(record, turn=session["turn"], position=session["next_position"])
             if record.state is not None:
                 checks.check_state(record.state, record.state_base, newest=session["state_version"])
-                counters["state_version"] = record.state.version
             active, tokens = session["active"], session["tokens"]
             if record.supersedes or record.replaces_all:
-                count, fewer = self._supersede(conn, session, record)
+                count, fewer = supersede(conn, session, record)
                 active, tokens = active - count, tokens - fewer
-            self._insert(conn, session, MESSAGES, messages)
-            self._insert(conn, session, TURNS, [turn])
-            self._insert(conn, session, STATES, [state] if state else [])
+            self._insert(conn, session, ADD_MESSAGES, messages)
+            self._insert(conn, session, ADD_TURN, [turn])
+            self._insert(conn, session, ADD_STATE, [state] if state else [])
             self._put(conn, records)
-            counters |= {
+            counters = {
+                "same_no": session["no"],
+                "title": session["title"] if title is None else title,
+                "turn": record.number,
                 "next_position": session["next_position"] + len(messages),
                 "active": active + len(messages),
                 "tokens": tokens + sum(m.tokens or 0 for m in record.messages),
                 "used": max([session["used"], *(to_micros(m.created) for m in record.messages)]),
+                "state_version": state["version"] if state else session["state_version"],
+                "summary_turn": record.number if record.summary else session["summary_turn"],
             }
-            if record.summary is not None:
-                counters["summary_turn"] = record.number
-            conn.execute(update(SESSIONS).where(SESSIONS.c.no == session["no"]).values(counters))
+            conn.execute(SET_COUNTERS, counters)
 
     def head(self, key: SessionKey) -> Head:
         """Return where the session stands."""
@@ -207,10 +227,10 @@ class SqlStore:
         row = self._rows.new_state(state, 0)
         with self._write() as conn:
             newest = state.version - 1 if base is None else base
-            session = self._lock_if(conn, key, SESSIONS.c.state_version == newest)
+            session = self._lock_if(conn, LOCK_AT_STATE, key, newest)
             session = session or self._session(conn, key)
             checks.check_state(state, base, newest=session["state_version"])
-            self._insert(conn, session, STATES, [{**row, "turn": session["turn"]}])
+            self._insert(conn, session, ADD_STATE, [{**row, "turn": session["turn"]}])
             conn.execute(
                 update(SESSIONS)
                 .where(SESSIONS.c.no == session["no"])
@@ -246,7 +266,11 @@ class SqlStore:
     def update(self, info: SessionInfo) -> None:
         """Change title, settings, strategy, archived or deleted of a session."""
         check_key(info.key)
-        change = update(SESSIONS).where(_is(info.key)).values(self._rows.editable(info))
+        change = (
+            update(SESSIONS)
+            .where(SESSIONS.c.user_id == info.key.user, SESSIONS.c.session_id == info.key.session)
+            .values(self._rows.editable(info))
+        )
         with self._write() as conn:
             if not conn.execute(change).rowcount:
                 raise checks.no_session()
@@ -339,32 +363,31 @@ class SqlStore:
 
     def _session(self, conn: Connection, key: SessionKey) -> Row:
         check_key(key)
-        row = conn.execute(select(SESSIONS).where(_is(key))).mappings().first()
+        row = conn.execute(FIND, named(key)).mappings().first()
         if row is None:
             raise checks.no_session()
         return row
 
-    def _lock_if(self, conn: Connection, key: SessionKey, unchanged: Any) -> Row | None:
+    def _lock_if(
+        self, conn: Connection, statement: Any, key: SessionKey, expected: int
+    ) -> Row | None:
         """Lock the counters of a session if they are as expected, else return nothing.
 
         subtle: a writer that waited on PostgreSQL and came too late gets no row and holds no
         lock, so a queue of late writers is gone at once instead of one round trip each.
         """
-        query = select(SESSIONS).where(_is(check_key(key)), unchanged).with_for_update()
-        return conn.execute(query).mappings().first()
+        values = {**named(check_key(key)), "expected": expected}
+        return conn.execute(statement, values).mappings().first()
 
-    def _insert(self, conn: Connection, session: Row, table: Any, rows: Sequence[Values]) -> None:
+    def _insert(
+        self, conn: Connection, session: Row, statement: Any, rows: Sequence[Values]
+    ) -> None:
         if rows:
-            conn.execute(insert(table), [{**row, "session_no": session["no"]} for row in rows])
+            conn.execute(statement, [{**row, "session_no": session["no"]} for row in rows])
 
     def _put(self, conn: Connection, rows: Sequence[Values]) -> None:
-        for row in rows:
-            changed = {k: v for k, v in row.items() if k not in ("user_id", "id")}
-            conn.execute(
-                self._upsert(RECORDS)
-                .values(row)
-                .on_conflict_do_update(index_elements=["user_id", "id"], set_=changed)
-            )
+        if rows:
+            conn.execute(self._put_records, list(rows))
 
     def _is_written(self, conn: Connection, session: Row, record: TurnRecord) -> bool:
         """Return whether this very turn was committed before, its answer lost on the way."""
@@ -382,35 +405,6 @@ class SqlStore:
         trace = conn.execute(select(TURNS.c.trace).where(turn)).scalar_one()
         return self._encoding.read_text(trace) == record.trace
 
-    def _supersede(self, conn: Connection, session: Row, record: TurnRecord) -> tuple[int, int]:
-        """Mark turns, their messages and records as replaced; return how many and the tokens."""
-
-        def replaced(turn: Any) -> Any:
-            return turn < record.number if record.replaces_all else turn == record.supersedes
-
-        by: dict[str, Json] = {"superseded_by": record.number}
-        messages = and_(
-            MESSAGES.c.session_no == session["no"],
-            MESSAGES.c.superseded_by == 0,
-            replaced(MESSAGES.c.turn),
-        )
-        turns = and_(
-            TURNS.c.session_no == session["no"],
-            TURNS.c.superseded_by == 0,
-            replaced(TURNS.c.number),
-        )
-        records = and_(
-            RECORDS.c.user_id == session["user_id"],
-            RECORDS.c.session_id == session["session_id"],
-            replaced(RECORDS.c.turn),
-        )
-        tokens = func.coalesce(func.sum(MESSAGES.c.tokens), 0)
-        found = conn.execute(select(func.count(), tokens).where(messages)).one()
-        conn.execute(update(MESSAGES).where(messages).values(by))
-        conn.execute(update(TURNS).where(turns).values(by))
-        conn.execute(update(RECORDS).where(records).values(status=checks.FORGOTTEN, indexed=0))
-        return int(found[0]), int(found[1])
-
     def _state(self, conn: Connection, session: Row, version: int) -> AgentState:
         if version == 0:
             return AgentState(user=session["user_id"], session=session["session_id"])
@@ -422,7 +416,3 @@ class SqlStore:
         if body is None:
             raise checks.no_state(version)
         return self._encoding.read_state(body)
-
-
-def _is(key: SessionKey) -> Any:
-    return and_(SESSIONS.c.user_id == key.user, SESSIONS.c.session_id == key.session)
