@@ -12,29 +12,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memory_core import reading as read
 from memory_core.buffer import LLAMA_INDEX
 from memory_core.explain import REPLACED
-from memory_core.messages import Json, Message
 from memory_core.native.rules import QUEUE_RULE, SUMMARY_RULE
-from memory_core.prompt import Assembly, Gate, Hit, Omission, Part, Source
-from memory_core.strategies import COMPOSABLE, HYBRID, MEMORY_BLOCKS, VECTOR_MEMORY
+from memory_core.prompt import Gate, Source
+from memory_core.strategies import MEMORY_BLOCKS
 from memory_core.summary import normalise
-from memory_core.trace import EXTRACT_FACTS, SUMMARISE, ModelCall, TurnTrace
+from memory_core.trace import EXTRACT_FACTS, SUMMARISE, TurnTrace
 
 NEAR = 0.03  # a score this far under the threshold is a near miss
 TURNS = 5  # in a row, for what is a fault only when it goes on
 
-_FACT = re.compile(r"<fact>(.*?)</fact>", re.DOTALL)
 _NO_FACTS = re.compile(r"\s*<facts>\s*(<!--.*?-->\s*)?</facts>\s*", re.DOTALL)
-_SAID = re.compile(
-    r"(?m)^(?:\"Transcript so far: )?(?:user|system|MessageRole\.(?:USER|SYSTEM)): (.*)$"
-)
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_NAME = re.compile(r"(?<=[a-z,;] )[A-ZÀ-Þ][\w'-]+")
-_RULE = re.compile(
-    r"[^.!?\n]*\b(?:must|always|never|don't|do not|can't|cannot)\b[^.!?\n]*", re.IGNORECASE
-)
-_WORD = re.compile(r"[^\W\d_]{4,}|\d+")
+_CLASS_RULES = (LLAMA_INDEX, QUEUE_RULE, SUMMARY_RULE)
+_WHOLE = (Source.STATE, Source.FACTS, Source.SUMMARY, Source.BLOCK)
+_CUTOFF = "similarity cutoff"
 
 
 @dataclass(frozen=True)
@@ -70,6 +63,20 @@ class Check:
     find: Find
 
 
+CHECKS: list[Check] = []
+
+
+def _from(report: str) -> Callable[[Find], Find]:
+    """Make a check of a function: its name is the id, its docstring the title."""
+
+    def add(find: Find) -> Find:
+        title = (find.__doc__ or "").removeprefix("Find ").rstrip(".")
+        CHECKS.append(Check(find.__name__.replace("_", "-"), title, report, find))
+        return find
+
+    return add
+
+
 def examine(trace: TurnTrace, before: Sequence[TurnTrace] = ()) -> tuple[Finding, ...]:
     """Return the notes on a turn, given the turns before it, oldest first."""
     return tuple(
@@ -85,20 +92,26 @@ def table() -> str:
     return "\n".join(["| Check | What it tells | Report |", "| --- | --- | --- |", *rows])
 
 
-def _system_evicted(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
-    known = {i for out in _omissions(before[-1:]) if out.source is Source.SYSTEM for i in out.ids}
-    for out in _omissions([trace]):
+@_from("run-llama/llama_index issue 23144")
+def system_message_evicted(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a system message that was archived or cut off."""
+    known = {
+        i for out in read.omissions(before[-1:]) if out.source is Source.SYSTEM for i in out.ids
+    }
+    for out in read.omissions([trace]):
         if out.source is not Source.SYSTEM or known.issuperset(out.ids):
             continue
         yield Note(
-            f"A system message left the prompt: “{_short(out.text)}”. Why: {out.reason}.",
+            f"A system message left the prompt: “{read.short(out.text)}”. Why: {out.reason}.",
             "Pin it: put it in the agent's system prompt, in a static block of priority 0, or use "
             "LayeredMemory, which keeps system messages in front.",
-            _numbers(out),
+            read.numbers(out),
         )
 
 
-def _tool_calls_uncounted(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index issue 21950")
+def tool_calls_uncounted(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a history over its limit because tool calls count as nothing."""
     assembly = trace.assembly
     plan = assembly.window if assembly is not None else None
     if assembly is None or plan is None or plan.rule not in _CLASS_RULES:
@@ -107,7 +120,7 @@ def _tool_calls_uncounted(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[
     calls = sum(
         part.tokens
         for part in assembly.parts
-        if part.source is Source.BUFFER and _message(assembly, part).tool_calls
+        if part.source is Source.BUFFER and read.message(assembly, part).tool_calls
     )
     if plan.initial + plan.tokens <= plan.limit < plan.initial + real and (
         plan.initial + real - calls <= plan.limit
@@ -121,13 +134,15 @@ def _tool_calls_uncounted(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[
         )
 
 
-def _seeded_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("langchain-ai/langchain PR 12831")
+def seeded_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a history given at once that is over the limit until the next message."""
     assembly = trace.assembly
     plan = assembly.window if assembly is not None else None
     if assembly is None or plan is None or plan.rule != QUEUE_RULE or plan.tokens <= plan.limit:
         return
     turns = {part.turn for part in assembly.parts if part.source is Source.BUFFER and part.turn}
-    questions = [m for m in _kept(assembly) if m.role == "user"]
+    questions = [m for m in read.kept(assembly) if m.role == "user"]
     if len(questions) > 1 and not any(turn == trace.number for turn in turns):
         yield Note(
             f"The history it started with holds {plan.tokens:,} tokens, {plan.limit:,} are "
@@ -137,11 +152,13 @@ def _seeded_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Not
         )
 
 
-def _prefix_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index issues 15320, 11637")
+def prefix_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a system prompt that alone is over the limit."""
     assembly = trace.assembly
     fixed, limit = 0, 0
     for ask in trace.asks:
-        known = int(_knobs(trace).get("token_limit") or 0)
+        known = int(read.knobs(trace).get("token_limit") or 0)
         if ask.error and ask.in_front > known > 0:
             fixed, limit = ask.in_front, known
     if assembly is not None and assembly.allotment is not None and assembly.allotment.memory <= 0:
@@ -159,10 +176,12 @@ def _prefix_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Not
         )
 
 
-def _block_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
-    limit = int(_knobs(trace).get("token_limit") or 0)
-    sizes = _block_tokens(trace.assembly)
-    for block in _blocks(trace):
+@_from("run-llama/llama_index issue 23090")
+def block_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a memory block of priority 0 that alone is over the whole limit."""
+    limit = int(read.knobs(trace).get("token_limit") or 0)
+    sizes = read.block_tokens(trace.assembly)
+    for block in read.blocks(trace):
         tokens = sizes.get(str(block.get("name")), 0)
         if block.get("priority") == 0 and tokens > limit > 0:
             yield Note(
@@ -173,9 +192,11 @@ def _block_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note
             )
 
 
-def _block_closes_tag(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("bytedance/deer-flow PR 4097")
+def block_closes_its_tag(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find text in a memory block that closes the section it stands in."""
     assembly = trace.assembly
-    names = {str(block.get("name")) for block in _blocks(trace)}
+    names = {str(block.get("name")) for block in read.blocks(trace)}
     told = set()
     for part in assembly.parts if assembly is not None else ():
         if assembly is None or part.note not in names or part.note in told:
@@ -191,9 +212,11 @@ def _block_closes_tag(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note
             )
 
 
-def _facts_over_maximum(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
-    for name, facts in _facts(trace).items():
-        most = next(int(b["max_facts"]) for b in _blocks(trace) if b.get("name") == name)
+@_from("run-llama/llama_index issue 21103")
+def facts_over_maximum(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a fact block that holds more facts than its maximum."""
+    for name, facts in read.facts(trace).items():
+        most = next(int(b["max_facts"]) for b in read.blocks(trace) if b.get("name") == name)
         if len(facts) > most:
             yield Note(
                 f"The block {name} holds {len(facts)} facts, its maximum is {most}: condensing "
@@ -203,14 +226,16 @@ def _facts_over_maximum(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[No
             )
 
 
-def _facts_unreadable(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index issue 21103, PR 22213")
+def facts_unreadable(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find facts that could not be read, or not be condensed."""
     if trace.strategy != MEMORY_BLOCKS:
         return
     for call in trace.calls:
         if call.purpose != EXTRACT_FACTS or call.reply is None or call.error:
             continue
         text = call.reply.text
-        if _FACT.search(text) or _NO_FACTS.fullmatch(text):
+        if read.FACT.search(text) or _NO_FACTS.fullmatch(text):
             continue
         condensing = "condens" in call.assembly.messages[-1].text.casefold()
         what = (
@@ -219,26 +244,30 @@ def _facts_unreadable(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note
             else "No facts could be read"
         )
         yield Note(
-            f"{what}: the model's reply has no <fact> tags: “{_short(text)}”.",
+            f"{what}: the model's reply has no <fact> tags: “{read.short(text)}”.",
             "Use a model that keeps to the format, or state facts with the remember tool.",
         )
 
 
-def _facts_twice(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
-    for name, facts in _facts(trace).items():
+@_from("run-llama/llama_index issue 21103")
+def facts_twice(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find facts that differ only in case or end punctuation."""
+    for name, facts in read.facts(trace).items():
         spellings = Counter(map(normalise, facts))
         twice = [fact for fact, n in spellings.items() if n > 1]
         if twice:
             yield Note(
-                f"The block {name} probably holds the same fact twice: “{_short(twice[0])}”.",
+                f"The block {name} probably holds the same fact twice: “{read.short(twice[0])}”.",
                 "Nothing is lost; the model condenses them when the maximum is reached.",
                 {"duplicates": len(twice)},
             )
 
 
-def _session_filter_stuck(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index issue 22701")
+def session_filter_stuck(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a search that was filtered by another session."""
     recall = trace.assembly.recall if trace.assembly is not None else None
-    if recall is None or not _setup(trace):
+    if recall is None or not read.setup(trace):
         return
     foreign = [hit for hit in recall.hits if hit.session not in ("", trace.session)]
     wrong = "session_id" in recall.scope and f"session_id == {trace.session}" not in recall.scope
@@ -251,13 +280,15 @@ def _session_filter_stuck(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[
         )
 
 
-def _query_without_question(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index issue 19050, PR 23180")
+def query_without_question(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a search made without the new question, or none at all."""
     assembly, question = trace.assembly, " ".join(trace.query.split())
-    if assembly is None or not question or not _searches(trace):
+    if assembly is None or not question or not read.searches(trace):
         return
     query = " ".join(assembly.recall.query.split()) if assembly.recall is not None else ""
     if question not in query:
-        searched = f"searched for “{_short(query)}”" if query else "searched nothing"
+        searched = f"searched for “{read.short(query)}”" if query else "searched nothing"
         yield Note(
             f"The memory {searched}; the new question is not in it.",
             "Use ContextChatEngine or CondensePlusContextChatEngine, which pass the question on, "
@@ -265,9 +296,11 @@ def _query_without_question(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterato
         )
 
 
-def _summary_lost(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("google/adk-go PR 1431")
+def summary_lost(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a rule, name or number that a summary lost and the prompt lacks."""
     summary = trace.summary
-    if summary is not None and not _setup(trace) and trace.assembly is not None:
+    if summary is not None and not read.setup(trace) and trace.assembly is not None:
         stand = {i for p in trace.assembly.parts if p.source is Source.FACTS for i in p.ids}
         lost = [i for i in summary.lost if i not in stand]
         if lost:
@@ -278,9 +311,9 @@ def _summary_lost(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
             )
         return
     for call in trace.calls:
-        gone = _gone(call, trace.assembly) if call.purpose == SUMMARISE else []
+        gone = read.gone(call, trace.assembly) if call.purpose == SUMMARISE else []
         if gone:
-            named = ", ".join(f"“{_short(item, 40)}”" for item in gone[:5])
+            named = ", ".join(f"“{read.short(item, 40)}”" for item in gone[:5])
             yield Note(
                 f"The summary lost {len(gone)} of what was said: {named}.",
                 "Keep more messages in full, give the summary more tokens, or use LayeredMemory, "
@@ -289,22 +322,26 @@ def _summary_lost(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
             )
 
 
-def _budget_collision(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
-    for out in _omissions([trace]):
+@_from("run-llama/llama_index issue 23090")
+def budget_collision(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a whole block or section left out for lack of room."""
+    for out in read.omissions([trace]):
         whole = out.source in _WHOLE or any(i.startswith("block-") for i in out.ids)
         if out.gate is Gate.BUDGET and whole:
             what = ", ".join(out.ids) or out.source.value
             yield Note(
                 f"{what} was left out whole: {out.reason}.",
                 "Raise the token limit, lower the share of history, or shorten what competes.",
-                _numbers(out),
+                read.numbers(out),
             )
 
 
-def _priority_reversed(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
-    priorities = {f"block-{b.get('name')}": int(b.get("priority") or 0) for b in _blocks(trace)}
-    kept = {f"block-{name}" for name in _block_tokens(trace.assembly)}
-    for out in _omissions([trace]):
+@_from("run-llama/llama_index issue 23090")
+def priority_reversed(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a block dropped before one that is documented as less important."""
+    priorities = {f"block-{b.get('name')}": int(b.get("priority") or 0) for b in read.blocks(trace)}
+    kept = {f"block-{name}" for name in read.block_tokens(trace.assembly)}
+    for out in read.omissions([trace]):
         dropped = priorities.get(out.ids[0] if out.ids else "", 0)
         lesser = [name for name in kept if priorities.get(name, 0) > dropped > 0]
         if out.gate is Gate.BUDGET and lesser:
@@ -316,7 +353,9 @@ def _priority_reversed(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Not
             )
 
 
-def _one_message_over(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("langchain-ai/langchain issue 12264")
+def one_message_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a newest message or turn that alone is over the limit."""
     assembly = trace.assembly
     plan = assembly.window if assembly is not None else None
     if assembly is None or plan is None or not plan.total or plan.initial > plan.limit:
@@ -328,7 +367,7 @@ def _one_message_over(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note
             f"Raise the token limit over {plan.next_needed:,}.",
             {"tokens": plan.next_needed, "limit": plan.limit},
         )
-    elif plan.over_limit and sum(m.role == "user" for m in _kept(assembly)) <= 1:
+    elif plan.over_limit and sum(m.role == "user" for m in read.kept(assembly)) <= 1:
         yield Note(
             f"The newest message or turn alone needs {plan.tokens:,} tokens, the limit is "
             f"{plan.limit:,}: it is sent all the same, and nothing else.",
@@ -337,14 +376,18 @@ def _one_message_over(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note
         )
 
 
-def _score_no_similarity(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index issue 19910")
+def score_no_similarity(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a cutoff that took exp(-distance) for a similarity."""
     recall = trace.assembly.recall if trace.assembly is not None else None
-    cutoffs = [float(b["cutoff"]) for b in _blocks(trace) if b.get("postprocessor") == _CUTOFF]
+    cutoffs = [float(b["cutoff"]) for b in read.blocks(trace) if b.get("postprocessor") == _CUTOFF]
     if recall is None or not cutoffs:
         return
     cutoff = min(cutoffs)
     hidden = [h for h, out in recall.near if out.gate is Gate.THRESHOLD and h.similarity >= cutoff]
-    let_in = [hit for hit in recall.hits if _known(hit) and hit.similarity < cutoff <= hit.score]
+    let_in = [
+        hit for hit in recall.hits if read.known(hit) and hit.similarity < cutoff <= hit.score
+    ]
     for hit in [*hidden, *let_in][:1]:
         kept = "kept" if hit in let_in else "dropped"
         yield Note(
@@ -357,7 +400,9 @@ def _score_no_similarity(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[N
         )
 
 
-def _near_miss(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("doobidoo/mcp-memory-service issue 487")
+def near_miss(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a best memory just under the threshold when nothing was recalled."""
     recall = trace.assembly.recall if trace.assembly is not None else None
     if recall is None or recall.hits:
         return
@@ -368,32 +413,36 @@ def _near_miss(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
             if 0 <= short <= NEAR:
                 yield Note(
                     f"Nothing was recalled, and the best memory missed by {short:.3f}: score "
-                    f"{out.needed:.2f}, threshold {out.available:.2f}: “{_short(hit.text)}”.",
+                    f"{out.needed:.2f}, threshold {out.available:.2f}: “{read.short(hit.text)}”.",
                     f"Lower the threshold to {out.needed:.2f}.",
                     {"score": out.needed, "threshold": out.available},
                 )
 
 
-def _never_used(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("NousResearch/hermes-agent issue 22563")
+def never_used(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a memory retrieved five turns in a row that supported no answer."""
     turns = [*before[-(TURNS - 1) :], trace]
     if len(turns) < TURNS:
         return
-    hits = {hit.id: hit for hit in _recalled(trace)}
+    hits = {hit.id: hit for hit in read.recalled(trace)}
     for hit in hits.values():
-        if all(any(h.id == hit.id for h in _recalled(turn)) for turn in turns) and not any(
-            _supports(hit, turn) for turn in turns
+        if all(any(h.id == hit.id for h in read.recalled(turn)) for turn in turns) and not any(
+            read.supports(hit, turn) for turn in turns
         ):
             yield Note(
-                f"The memory “{_short(hit.text)}” was retrieved in each of the last {TURNS} turns "
-                f"({hit.tokens:,} tokens) and no answer used a word of it.",
+                f"The memory “{read.short(hit.text)}” was retrieved in each of the last {TURNS} "
+                f"turns ({hit.tokens:,} tokens) and no answer used a word of it.",
                 "Raise the threshold, lower top_k, or forget it.",
                 {"tokens": hit.tokens, "turns": TURNS},
             )
 
 
-def _cap_every_turn(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("Tracer-Cloud/opensre issue 4085")
+def cap_every_turn(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a limit that left at most one earlier turn, five turns in a row."""
     turns = [*before[-(TURNS - 1) :], trace]
-    if len(turns) < TURNS or not all(_at_the_cap(turn) for turn in turns):
+    if len(turns) < TURNS or not all(read.at_the_cap(turn) for turn in turns):
         return
     plan = trace.assembly.window if trace.assembly is not None else None
     limit = plan.limit if plan is not None else 0
@@ -405,7 +454,9 @@ def _cap_every_turn(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[N
     )
 
 
-def _block_waiting(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index PR 22867, issue 22401")
+def block_waiting(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a memory block that failed: what it should have taken waits."""
     for write in trace.memories:
         if write.action == "waiting":
             yield Note(
@@ -416,8 +467,10 @@ def _block_waiting(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
             )
 
 
-def _not_sent(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
-    gone = [out for out in _omissions([trace]) if out.reason == REPLACED]
+@_from("run-llama/llama_index issue 20872")
+def memory_not_sent(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a system message of the memory that an agent replaced by its own."""
+    gone = [out for out in read.omissions([trace]) if out.reason == REPLACED]
     if gone:
         tokens = sum(out.tokens for out in gone)
         yield Note(
@@ -428,7 +481,9 @@ def _not_sent(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
         )
 
 
-def _orphans(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+@_from("run-llama/llama_index issues 13715, 10493")
+def orphan_tool_result(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a tool result without its call."""
     assembly = trace.assembly
     asked: set[str] = set()
     lone = 0
@@ -443,258 +498,3 @@ def _orphans(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
             "Raise the token limit, or use LayeredMemory, which keeps call and result together.",
             {"results": lone},
         )
-
-
-CHECKS: tuple[Check, ...] = (
-    Check(
-        "system-message-evicted",
-        "a system message in the history was archived or cut off",
-        "run-llama/llama_index issue 23144",
-        _system_evicted,
-    ),
-    Check(
-        "tool-calls-uncounted",
-        "the history is over its limit because tool calls count as nothing",
-        "run-llama/llama_index issue 21950",
-        _tool_calls_uncounted,
-    ),
-    Check(
-        "seeded-over-limit",
-        "a history that was given at once is over the limit until the next message",
-        "langchain-ai/langchain PR 12831",
-        _seeded_over_limit,
-    ),
-    Check(
-        "prefix-over-limit",
-        "system prompt and tools alone are over the limit",
-        "run-llama/llama_index issues 15320, 11637",
-        _prefix_over_limit,
-    ),
-    Check(
-        "block-over-limit",
-        "a memory block of priority 0 alone is over the whole limit",
-        "run-llama/llama_index issue 23090",
-        _block_over_limit,
-    ),
-    Check(
-        "block-closes-its-tag",
-        "text in a memory block closes the section it stands in",
-        "bytedance/deer-flow PR 4097",
-        _block_closes_tag,
-    ),
-    Check(
-        "facts-over-maximum",
-        "a fact block holds more facts than its maximum",
-        "run-llama/llama_index issue 21103",
-        _facts_over_maximum,
-    ),
-    Check(
-        "facts-unreadable",
-        "the model's facts could not be read, or not be condensed",
-        "run-llama/llama_index issue 21103, PR 22213",
-        _facts_unreadable,
-    ),
-    Check(
-        "facts-twice",
-        "facts differ only in case or end punctuation",
-        "run-llama/llama_index issue 21103",
-        _facts_twice,
-    ),
-    Check(
-        "session-filter-stuck",
-        "a search was filtered by another session",
-        "run-llama/llama_index issue 22701",
-        _session_filter_stuck,
-    ),
-    Check(
-        "query-without-question",
-        "a search was made without the new question, or not at all",
-        "run-llama/llama_index issue 19050, PR 23180",
-        _query_without_question,
-    ),
-    Check(
-        "summary-lost",
-        "a summary lost a rule, a name or a number that stands nowhere else in the prompt",
-        "google/adk-go PR 1431",
-        _summary_lost,
-    ),
-    Check(
-        "budget-collision",
-        "a whole block or section was left out for lack of room",
-        "run-llama/llama_index issue 23090",
-        _budget_collision,
-    ),
-    Check(
-        "priority-reversed",
-        "a block was dropped before one that is documented as less important",
-        "run-llama/llama_index issue 23090",
-        _priority_reversed,
-    ),
-    Check(
-        "one-message-over-limit",
-        "the newest message or turn alone is over the limit",
-        "langchain-ai/langchain issue 12264",
-        _one_message_over,
-    ),
-    Check(
-        "score-no-similarity",
-        "a cutoff decided by exp(-distance) as if it were a similarity",
-        "run-llama/llama_index issue 19910",
-        _score_no_similarity,
-    ),
-    Check(
-        "near-miss",
-        "nothing was recalled and the best memory was just under the threshold",
-        "doobidoo/mcp-memory-service issue 487",
-        _near_miss,
-    ),
-    Check(
-        "never-used",
-        f"a memory was retrieved {TURNS} turns in a row and supported no answer",
-        "NousResearch/hermes-agent issue 22563",
-        _never_used,
-    ),
-    Check(
-        "cap-every-turn",
-        f"the limit cut the history {TURNS} turns in a row down to one earlier turn or none",
-        "Tracer-Cloud/opensre issue 4085",
-        _cap_every_turn,
-    ),
-    Check(
-        "block-waiting",
-        "a memory block failed; what it should have taken waits and is tried again",
-        "run-llama/llama_index PR 22867, issue 22401",
-        _block_waiting,
-    ),
-    Check(
-        "memory-not-sent",
-        "an agent put its own system message in the place of the memory's",
-        "run-llama/llama_index issue 20872",
-        _not_sent,
-    ),
-    Check(
-        "orphan-tool-result",
-        "a tool result stands in the prompt without its call",
-        "run-llama/llama_index issues 13715, 10493",
-        _orphans,
-    ),
-)
-
-_CLASS_RULES = (LLAMA_INDEX, QUEUE_RULE, SUMMARY_RULE)
-_WHOLE = (Source.STATE, Source.FACTS, Source.SUMMARY, Source.BLOCK)
-_CUTOFF = "similarity cutoff"
-
-
-def _setup(trace: TurnTrace) -> Mapping[str, Json]:
-    """Return the setup of a strategy of LlamaIndex's, empty for our own memory."""
-    found: Mapping[str, Json] = trace.settings.get("setup") or {}
-    return found
-
-
-def _knobs(trace: TurnTrace) -> Mapping[str, Json]:
-    found: Mapping[str, Json] = _setup(trace).get("knobs") or {}
-    return found
-
-
-def _blocks(trace: TurnTrace) -> Sequence[Mapping[str, Json]]:
-    found: Sequence[Mapping[str, Json]] = _knobs(trace).get("blocks") or ()
-    return found
-
-
-def _searches(trace: TurnTrace) -> bool:
-    if trace.strategy == MEMORY_BLOCKS:
-        return any(block.get("kind") == "vector" for block in _blocks(trace))
-    return trace.strategy in (VECTOR_MEMORY, COMPOSABLE, HYBRID)
-
-
-def _omissions(traces: Sequence[TurnTrace]) -> list[Omission]:
-    return [out for t in traces if t.assembly is not None for out in t.assembly.omissions]
-
-
-def _numbers(out: Omission) -> dict[str, float]:
-    numbers = {"needed": out.needed, "available": out.available}
-    return {name: value for name, value in numbers.items() if value is not None}
-
-
-def _message(assembly: Assembly, part: Part) -> Message:
-    return assembly.messages[part.message] if part.message is not None else Message("")
-
-
-def _kept(assembly: Assembly) -> list[Message]:
-    """Return the messages that stand in a prompt out of the history."""
-    places = {p.message for p in assembly.parts if p.source is Source.BUFFER}
-    return [assembly.messages[i] for i in sorted(i for i in places if i is not None)]
-
-
-def _block_tokens(assembly: Assembly | None) -> Counter[str]:
-    """Return the tokens of each memory block in a prompt, by its name."""
-    sizes: Counter[str] = Counter()
-    for part in assembly.parts if assembly is not None else ():
-        if part.note and part.source in (Source.BLOCK, Source.FACTS, Source.RETRIEVED):
-            sizes[part.note] += part.tokens
-    return sizes
-
-
-def _facts(trace: TurnTrace) -> dict[str, list[str]]:
-    """Return the facts in a prompt by the name of their block."""
-    assembly = trace.assembly
-    names = {str(b.get("name")) for b in _blocks(trace) if b.get("kind") == "facts"}
-    facts: dict[str, list[str]] = {}
-    for part in assembly.parts if assembly is not None else ():
-        if assembly is not None and part.note in names:
-            facts.setdefault(part.note, []).extend(_FACT.findall(assembly.text_of(part)))
-    return facts
-
-
-def _gone(call: ModelCall, assembly: Assembly | None) -> list[str]:
-    """Return rules, names and numbers that a summary was given and that stand nowhere now."""
-    given = "\n".join(message.text for message in call.assembly.messages[1:])
-    said = "\n".join(_SAID.findall(given))
-    reply = call.reply.text if call.reply is not None else ""
-    if not said or not reply or call.error:
-        return []
-    prompt = "\n".join(m.text for m in assembly.messages) if assembly is not None else ""
-    there = normalise(f"{reply}\n{prompt}")
-    rules = [rule.strip() for rule in _RULE.findall(said)]
-    words = [*_NUMBER.findall(said), *_NAME.findall(said)]
-    items = dict.fromkeys([*rules, *words])
-    return [item for item in items if item and normalise(item) not in there]
-
-
-def _recalled(trace: TurnTrace) -> Sequence[Hit]:
-    recall = trace.assembly.recall if trace.assembly is not None else None
-    return recall.hits if recall is not None else ()
-
-
-def _supports(hit: Hit, trace: TurnTrace) -> bool:
-    """Return whether an answer uses a word of a memory that the question does not have."""
-    replies = trace.replies
-    reply = replies[-1].reply if replies else None
-    own = _words(hit.text) - _words(trace.query)
-    return reply is not None and bool(own & _words(reply.text))
-
-
-def _words(text: str) -> set[str]:
-    return {word.casefold() for word in _WORD.findall(text)}
-
-
-def _at_the_cap(trace: TurnTrace) -> bool:
-    """Return whether the limit cut this turn's history down to one earlier turn or none."""
-    assembly = trace.assembly
-    if assembly is None or assembly.window is None or assembly.window.limit < 1:
-        return False
-    cut = any(
-        out.gate in (Gate.TOKEN_LIMIT, Gate.GROUP) and out.source is Source.BUFFER
-        for out in assembly.omissions
-    )
-    turns = {p.turn for p in assembly.parts if p.source is Source.BUFFER}
-    return cut and len(turns - {trace.number, None}) <= 1
-
-
-def _known(hit: Hit) -> bool:
-    return (hit.similarity, hit.distance) != (-1.0, -1.0)
-
-
-def _short(text: str, length: int = 80) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"

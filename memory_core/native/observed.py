@@ -188,9 +188,10 @@ class ObservedMemory(OneLoopMemory):
             await self._begin(opens=True, anew=messages[0].role == MessageRole.USER)
             stored, given = [], []
             for chat in messages:
-                plain, replaced = repair(from_chat(chat))
+                plain = from_chat(chat)
                 stored.append(self._session.append(plain))
-                given.append(to_chat(plain) if replaced else chat)
+                kept = stored[-1].message  # half an emoji is replaced: no store or wire takes it
+                given.append(chat if kept == plain else to_chat(kept))
             began, before = time.perf_counter(), self._embedded()
             try:
                 if batch:
