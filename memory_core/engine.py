@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.tools import FunctionTool
 
-from memory_core.agent import Event, run_turn
+from memory_core.agent import Event, Runner, run_turn
 from memory_core.config import EngineConfig
 from memory_core.errors import MemoryInspectorError, NotFound
 from memory_core.forgetting import ForgetReport, forget_me
@@ -28,8 +28,12 @@ from memory_core.messages import Json, StoredMessage
 from memory_core.metrics import Endpoint, serve
 from memory_core.models.build import build_llm
 from memory_core.models.catalogue import EmbeddingChoice, ModelChoice, cost
-from memory_core.models.embeddings import Embedder, build_embedder
+from memory_core.models.embeddings import Embedder, LlamaIndexEmbedding, build_embedder
 from memory_core.models.failures import explain
+from memory_core.native.agents import runner_of
+from memory_core.native.documents import open_documents
+from memory_core.native.observed import ObservedMemory
+from memory_core.native.opening import open_observed
 from memory_core.on_request import OnRequest
 from memory_core.prompt import Assembly
 from memory_core.recording import RecordingLLM
@@ -39,6 +43,7 @@ from memory_core.state import AgentState
 from memory_core.stores.protocols import SessionInfo, SessionKey, Store
 from memory_core.stores.vectors.base import VectorDatabase
 from memory_core.stores.vectors.chroma import open_chroma
+from memory_core.strategies import LAYERED, Setup
 from memory_core.summary import Summary
 from memory_core.tokens import TokenCounter, encoding_for
 from memory_core.tools import build_functions
@@ -46,6 +51,8 @@ from memory_core.trace import TurnTrace, trace_from_json
 from memory_core.wiring import OpenedStore, open_layers
 
 log = logging.getLogger("memory_core.engine")
+
+Memory = LayeredMemory | ObservedMemory
 
 
 class Engine:
@@ -106,7 +113,23 @@ class Engine:
             settings=settings,
             longterm=self.longterm,
         )
-        return Chat(session, model=model, llm=build_llm(model, key=key_text))
+        return Chat(
+            session, model=model, llm=build_llm(model, key=key_text), opens=self._open_strategy
+        )
+
+    def _open_strategy(self, session: Session, setup: Setup) -> tuple[Memory, Runner | None]:
+        """Open a strategy on a session: its memory, and what answers with it if not our agent."""
+        longterm = session.longterm or self.longterm
+        embedding = LlamaIndexEmbedding(longterm.embedder)
+        runner = runner_of(setup.agent, lambda: open_documents(embedding))
+        if setup.strategy != LAYERED:
+            folder = self.config.folder if self.config is not None else None
+            memory = open_observed(
+                session, setup, embedder=longterm.embedder, vectors=self.vectors, folder=folder
+            )
+            return memory, runner
+        session.strategy, session.knobs = LAYERED, {"setup": setup.to_json()}
+        return LayeredMemory(session), None if setup == Setup() else runner
 
     def recall_with(
         self, choice: EmbeddingChoice | None, *, key_text: str | None = None
@@ -152,10 +175,20 @@ class Engine:
 class Chat:
     """One open session: what the page talks to. Not shared between visitors."""
 
-    def __init__(self, session: Session, *, model: ModelChoice, llm: LLM) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        model: ModelChoice,
+        llm: LLM,
+        opens: Callable[[Session, Setup], tuple[Memory, Runner | None]] | None = None,
+    ) -> None:
         self.session = session
         self.model = model
-        self.memory = LayeredMemory(session)
+        self.setup = Setup()
+        self.memory: Memory = LayeredMemory(session)
+        self._opens = opens
+        self._runner: Runner | None = None
         self._llm = self._watched(llm, model)
         functions = build_functions(session.change_state, OnRequest(session))
         self._tools = [FunctionTool.from_defaults(fn=function) for function in functions]
@@ -204,7 +237,8 @@ class Chat:
 
     def stream(self, text: str) -> Iterator[Event]:
         """Run a turn with this user message and yield what happens."""
-        return iterate(run_turn(self.memory, self._llm, self._tools, text))
+        run = run_turn(self.memory, self._llm, self._tools, text, runner=self._runner)
+        return iterate(run)
 
     def play(self, text: str, answer: str) -> TurnTrace:
         """Take in a turn whose answer is known: all of memory works, no model answers."""
@@ -250,7 +284,22 @@ class Chat:
     def recall_by(self, longterm: LongTermMemory) -> None:
         """Search and remember by another embedding model from the next turn on."""
         self.session.longterm = longterm
-        self.memory.forget_searches()
+        if isinstance(self.memory, LayeredMemory):
+            self.memory.forget_searches()
+        else:
+            self.run_as(self.setup)
+
+    def run_as(self, setup: Setup) -> None:
+        """Remember by another strategy, in another agent, from the next turn on.
+
+        The messages stay: a strategy of LlamaIndex's is handed what was said so far.
+        """
+        if self._opens is None:
+            raise ValueError("this chat was opened without an engine")
+        self.memory, self._runner = self._opens(self.session, setup)
+        self.setup = setup
+        self._llm = self._watched(self._llm.inner, self.model)
+        self._offer()
 
     def edit_state(self, state: AgentState, *, expect: int) -> AgentState:
         """Save a state edited by hand.
@@ -270,7 +319,14 @@ class Chat:
         return self.trace(self.turns)
 
     def _replace(self, last: TurnTrace, text: str) -> Iterator[Event]:
-        run = run_turn(self.memory, self._llm, self._tools, text, supersedes=last.number)
+        run = run_turn(
+            self.memory,
+            self._llm,
+            self._tools,
+            text,
+            supersedes=last.number,
+            runner=self._runner,
+        )
         return iterate(run)
 
     def _watched(self, llm: LLM, model: ModelChoice) -> RecordingLLM:

@@ -67,6 +67,11 @@ class Embedder(Protocol):
         """The length of its vectors."""
         ...
 
+    @property
+    def embedded(self) -> int:
+        """How many texts it was given so far."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector per text, as rows."""
         ...

@@ -14,7 +14,7 @@ import streamlit as st
 from memory_core import state as states
 from memory_core.errors import InvalidInput, MemoryInspectorError, StaleVersion
 from memory_core.messages import repair_json
-from ui import embedding_form, model_form, problems, resources, sessions
+from ui import embedding_form, model_form, problems, resources, sessions, strategy_form
 from ui.sharing import link
 from ui.snippet import snippet
 from ui.state import PageState, mine, seed, value_of
@@ -68,9 +68,11 @@ def _rename() -> None:
 def _model() -> None:
     page, engine = mine(), resources.engine()
     if engine is not None:
-        chat, embeddings = st.tabs(["Chat model", "Embeddings"])
+        chat, strategy, embeddings = st.tabs(["Chat model", "Memory strategy", "Embeddings"])
         with chat:
             model_form.draw(page, engine, close)
+        with strategy:
+            strategy_form.draw(page, engine, close)
         with embeddings:
             embedding_form.draw(page, engine)
     _error(page)

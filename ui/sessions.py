@@ -28,6 +28,7 @@ from ui.state import NEXT, SENT, PageState
 if TYPE_CHECKING:
     from memory_core.engine import Engine
     from memory_core.stores.protocols import SessionInfo
+    from memory_core.strategies import Setup
 
 NEW_TITLE = "New chat"
 MAX_TITLE = 80
@@ -73,6 +74,7 @@ def open_session(page: PageState, engine: Engine, info: SessionInfo) -> None:
     page.model_ready = model == ModelChoice()
     page.info = info
     _recall_as_kept(page, engine, info.settings)
+    _remember_as_kept(page, info.settings)
     page.live = page.error = page.scene = page.past = None
     page.chat_ends = ()
     page.epoch += 1
@@ -127,6 +129,33 @@ def use_embedding(page: PageState, engine: Engine, choice: EmbeddingChoice) -> N
     keep(page, engine)
 
 
+def use_strategy(page: PageState, engine: Engine, setup: Setup) -> None:
+    """Remember by this strategy from now on and keep the choice with the session."""
+    if page.chat is None:
+        return
+    page.chat.run_as(setup)
+    page.scene = None
+    page.strategy_kept = setup.to_json()
+    if page.info is not None:
+        page.info = replace(page.info, strategy=setup.strategy)
+    keep(page, engine)
+
+
+def _remember_as_kept(page: PageState, kept: Mapping[str, Json]) -> None:
+    """Use the strategy kept with a session; say so when it cannot be used."""
+    page.strategy_kept = {}
+    setup = kept.get("strategy")
+    if not setup or page.chat is None:
+        return
+    from memory_core.strategies import setup_from_json
+
+    try:
+        page.chat.run_as(setup_from_json(setup))
+        page.strategy_kept = dict(setup)
+    except (MemoryInspectorError, AttributeError, TypeError) as exc:
+        page.notice = f"{page.notice} The strategy kept with this session: {exc}".strip()
+
+
 def _recall_as_kept(page: PageState, engine: Engine, kept: Mapping[str, Json]) -> None:
     """Use the embedding model kept with a session; say so when it cannot be used."""
     if not kept.get("embedding"):
@@ -143,6 +172,8 @@ def keep(page: PageState, engine: Engine, **changes: Json) -> None:
         return
     sample = str(page.info.settings.get("sample") or "")
     kept = _kept(page.settings, page.model, sample, page.embedding)
+    if page.strategy_kept:
+        kept["strategy"] = dict(page.strategy_kept)
     page.info = replace(page.info, settings=kept, **changes)
     engine.store.update(page.info)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memory_core.errors import MemoryInspectorError
     from memory_core.state import AgentState
     from memory_core.stores.protocols import SessionInfo
+    from ui.lab.place import LabPlace
     from ui.live import LiveTurn
     from ui.past import Past
     from ui.player import Player
@@ -59,6 +60,7 @@ class PageState:
     api_key: str = field(default="", repr=False)
     embedding: EmbeddingChoice | None = None
     embedding_key: str = field(default="", repr=False)
+    strategy_kept: dict[str, Any] = field(default_factory=dict)
     info: SessionInfo | None = None
     chat: Chat | None = None
     live: LiveTurn | None = None
@@ -87,6 +89,11 @@ class PageState:
     sessions_place: SessionsPlace | None = None
     storage_place: StoragePlace | None = None
     parted: AgentState | None = None
+    lab: LabPlace | None = None
+
+    def fail(self, error: MemoryInspectorError) -> None:
+        """Keep an error for the page to show."""
+        self.error = error
 
 
 def mine() -> PageState:

@@ -1,0 +1,126 @@
+"""The memory strategy: ours or one of LlamaIndex's own, its knobs, and the agent around it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from memory_core.errors import InvalidInput, MemoryInspectorError
+from ui import sessions
+from ui.state import PageState, mine, seed, value_of
+
+if TYPE_CHECKING:
+    from memory_core.engine import Engine
+    from memory_core.native.knobs import Knob
+    from memory_core.strategies import Setup
+
+_STRATEGY, _AGENT = "strategy-name", "strategy-agent"
+
+
+def draw(page: PageState, engine: Engine, close: Callable[[], None]) -> None:
+    """Draw the form for the open session."""
+    from memory_core.native import knobs
+    from memory_core.strategies import AGENTS, LAYERED, STRATEGIES, find_strategy, pairing
+
+    if page.chat is None:
+        return
+    now = page.chat.setup
+    titles = {s.id: s.title for s in STRATEGIES}
+    seed(_STRATEGY, value_of(_STRATEGY) or now.strategy)
+    strategy = find_strategy(
+        str(
+            st.selectbox(
+                "Memory strategy", list(titles), key=_STRATEGY, format_func=titles.__getitem__
+            )
+        )
+    )
+    st.caption(
+        f"Keeps {strategy.keeps}. Forgets {strategy.forgets}. Model calls: {strategy.calls}. "
+        f"Choose it for {strategy.choose}.".replace("$", "\\$")
+    )
+    agents = {a.id: a.title for a in AGENTS if pairing(strategy.id, a.id).works}
+    seed(_AGENT, _possible(value_of(_AGENT), now.agent, agents))
+    agent = st.selectbox("Agent", list(agents), key=_AGENT, format_func=agents.__getitem__)
+    note = pairing(strategy.id, str(agent)).note
+    if note:
+        st.caption(note)
+    if strategy.id == LAYERED:
+        st.caption("Its knobs are those in the sidebar.")
+    else:
+        known = knobs.to_json(now.knobs) if now.strategy == strategy.id else {}
+        for knob in knobs.schema(strategy.knobs):
+            _field(strategy.id, knob, known.get(knob.name, knob.default))
+    st.button(
+        "Use this strategy",
+        key="strategy-use",
+        type="primary",
+        on_click=_use,
+        args=(engine, close),
+    )
+
+
+def _possible(value: Any, now: str, agents: dict[str, str]) -> str:
+    for wanted in (value, now):
+        if wanted in agents:
+            return str(wanted)
+    return next(iter(agents))
+
+
+def _field(strategy: str, knob: Knob, value: Any) -> None:
+    key, label = f"strategy-{strategy}-{knob.name}", knob.name.replace("_", " ")
+    if knob.kind in ("int", "float"):
+        kind: Callable[[Any], Any] = int if knob.kind == "int" else float
+        st.number_input(
+            label,
+            min_value=kind(knob.low) if knob.low is not None else None,
+            max_value=kind(knob.high) if knob.high is not None else None,
+            value=kind(value),
+            step=kind(knob.step) if knob.step else None,
+            key=key,
+            help=knob.help,
+        )
+    elif knob.kind == "bool":
+        st.toggle(label, bool(value), key=key, help=knob.help)
+    elif knob.kind == "choice":
+        st.selectbox(label, knob.choices, knob.choices.index(str(value)), key=key, help=knob.help)
+    elif knob.kind == "blocks":
+        text = json.dumps(value, ensure_ascii=False, indent=1)
+        st.text_area(f"{label}, as JSON", text, height=240, key=key, help=knob.help)
+    else:
+        st.text_area(label, str(value), key=key, help=knob.help)
+
+
+def _use(engine: Engine, close: Callable[[], None]) -> None:
+    page = mine()
+    page.dialog_error = None
+    try:
+        sessions.use_strategy(page, engine, _setup())
+    except MemoryInspectorError as exc:
+        page.dialog_error = exc
+        return
+    close()
+
+
+def _setup() -> Setup:
+    """Read the form; raise :class:`InvalidInput` for what cannot be used."""
+    from memory_core.native import knobs
+    from memory_core.strategies import find_strategy, setup_from_json
+
+    strategy = find_strategy(str(value_of(_STRATEGY)))
+    given: dict[str, Any] = {}
+    for knob in knobs.schema(strategy.knobs):
+        value = value_of(f"strategy-{strategy.id}-{knob.name}")
+        if value is None:
+            continue
+        if knob.kind == "blocks":
+            try:
+                value = json.loads(str(value))
+            except ValueError as exc:
+                raise InvalidInput(f"The {knob.name} are no JSON: {exc}.") from exc
+        given[knob.name] = value
+    return setup_from_json(
+        {"strategy": strategy.id, "agent": str(value_of(_AGENT)), "knobs": given}
+    )
