@@ -8,7 +8,6 @@ includes reading the vectors, counting all tokens and ranking.
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import tempfile
@@ -27,7 +26,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 from benchmarks.report import report, seconds
 from memory_core.interchange import conversations
 from memory_core.lab.axes import Axis, Point
-from memory_core.lab.cells import BUFFER, NOWHERE, RETRIEVED, Cell
+from memory_core.lab.cells import BUFFER, NOWHERE, RETRIEVED, Cell, Evidence
 from memory_core.lab.embedded import EmbeddingCache
 from memory_core.lab.inputs import SweepInput, from_conversation
 from memory_core.lab.sweep import LAYERED, TUTORIAL, Sweep, prepare_sweep
@@ -53,6 +52,7 @@ class Real:
     queries: np.ndarray
     collection: Any
     chats: list[ChatMessage]
+    evidence: Evidence
 
     @classmethod
     def of(cls, conversation: SweepInput, embedder: Embedder) -> Real:
@@ -78,32 +78,35 @@ class Real:
             embedder.embed([question.text for question in conversation.questions]),
             collection,
             [to_chat(message) for message in conversation.messages],
+            Evidence.of(conversation.questions),
         )
 
-    def buffer(self, limit: int) -> tuple[int, int]:
-        """Return how many messages the real buffer keeps, and their tokens."""
-        kept = ChatMemoryBuffer.from_defaults(
+    def buffer(self, limit: int) -> list[ChatMessage]:
+        """Return the messages that the real buffer keeps."""
+        buffer = ChatMemoryBuffer.from_defaults(
             chat_history=list(self.chats), token_limit=limit, tokenizer_fn=self.counter.encode
-        ).get()
-        return len(kept), len(self.counter.encode(" ".join(str(chat.content) for chat in kept)))
+        )
+        return buffer.get()
 
     def nearest(self, number: int, top_k: int) -> list[int]:
         """Return the messages that Chroma finds for one question."""
         found = self.collection.query(query_embeddings=[self.queries[number]], n_results=top_k)
         return [int(index) for index in found["ids"][0]]
 
-    def outcome(
-        self, number: int, buffer: tuple[int, int], hits: Sequence[int]
-    ) -> tuple[list[int], int]:
-        """Return where each piece of a question's evidence is, and the prompt's tokens."""
-        question, (kept, in_buffer) = self.conversation.questions[number], buffer
-        start, found = len(self.chats) - kept, set(hits)
+    def agrees(
+        self, cell: Cell, number: int, kept: Sequence[ChatMessage], hits: Sequence[int]
+    ) -> bool:
+        """Return whether a cell has the evidence and the tokens of one question as found here."""
+        question, start = self.conversation.questions[number], len(self.chats) - len(kept)
         where = [
-            BUFFER if index >= start else RETRIEVED if index in found else NOWHERE
+            BUFFER if index >= start else RETRIEVED if index in hits else NOWHERE
             for index in question.evidence
         ]
-        texts = [self.conversation.messages[index].text for index in hits]
-        return where, in_buffer + sum(map(self.counter.text, [*texts, question.text]))
+        buffer = " ".join(str(chat.content) for chat in kept)
+        texts = [buffer, question.text]
+        texts += [self.conversation.messages[index].text for index in hits]
+        mine = cell.where[self.evidence.owner == number].tolist()
+        return mine == where and cell.tokens[number] == sum(map(self.counter.text, texts))
 
 
 def main() -> None:
@@ -164,17 +167,17 @@ def main() -> None:
 
 
 def _naive(real: Real, ours: Sequence[Cell]) -> tuple[float, bool]:
-    """Return the median seconds of one cell and question, and whether all agree with ours."""
+    """Return the mean seconds of one cell and question, and whether all agree with ours."""
     dice, times, equal = random.Random(6), [], True
     at = {(cell.x, cell.y): cell for cell in ours}
     for _ in range(SAMPLE):
         x, y = dice.randrange(len(LIMITS.values)), dice.randrange(len(TOP_K.values))
         number = dice.randrange(len(real.conversation.questions))
         began = time.perf_counter()
-        buffer = real.buffer(int(LIMITS.values[x]))
+        kept = real.buffer(int(LIMITS.values[x]))
         hits = real.nearest(number, int(TOP_K.values[y]))
         times.append(time.perf_counter() - began)
-        equal &= _same(at[x, y], real, number, real.outcome(number, buffer, hits))
+        equal &= real.agrees(at[x, y], number, kept, hits)
     return statistics.mean(times), equal
 
 
@@ -187,17 +190,6 @@ def _semi_naive(real: Real, ours: Sequence[Cell]) -> tuple[float, int]:
     spent = time.perf_counter() - began
     different = 0
     for cell in ours:
-        outcomes = [real.outcome(n, buffers[cell.x], hits[cell.y][n]) for n in numbers]
-        different += not all(_same(cell, real, n, outcomes[n]) for n in numbers)
+        kept, found = buffers[cell.x], hits[cell.y]
+        different += not all(real.agrees(cell, n, kept, found[n]) for n in numbers)
     return spent, different
-
-
-def _same(cell: Cell, real: Real, number: int, outcome: tuple[list[int], int]) -> bool:
-    before = sum(len(q.evidence) for q in real.conversation.questions[:number])
-    where, tokens = outcome
-    mine = cell.where[before : before + len(where)].tolist()
-    return json.dumps([mine, int(cell.tokens[number])]) == json.dumps([where, tokens])
-
-
-if __name__ == "__main__":
-    main()

@@ -81,7 +81,7 @@ class Sweep:
             questions=conversation.questions,
             cells=tuple(sorted(cells, key=lambda cell: (cell.y, cell.x))),
             counter=self.prepared.counter.id,
-            notices=conversation.notices,
+            notices=(*conversation.notices, *self._cut()),
             seconds=seconds,
         )
 
@@ -90,6 +90,21 @@ class Sweep:
         began = time.perf_counter()
         cells = list(self.cells(pool))
         return self.result(cells, seconds=time.perf_counter() - began)
+
+    def _cut(self) -> Iterator[str]:
+        """Yield a sentence when the context window leaves less room than a token limit asks."""
+        points = (point for row in grid(self.x, self.y, self.base) for point in row)
+        rooms = {
+            (p.settings.context_window, p.settings.reply_reserve)
+            for p in points
+            if p.strategy == LAYERED
+            and p.settings.token_limit > p.settings.context_window - p.settings.reply_reserve
+        }
+        for window, reserve in sorted(rooms):
+            yield (
+                f"Token limits over {max(0, window - reserve):,} are cut there: the context window "
+                f"holds {window:,} and {reserve:,} are reserved for the reply."
+            )
 
     def _parts(self, count: int) -> Iterator[_Part]:
         """Cut the grid in about ``count`` parts, each of one strategy."""
