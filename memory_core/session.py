@@ -61,6 +61,7 @@ class OpenTurn:
     milliseconds: dict[str, float] = field(default_factory=dict)
     degradations: list[str] = field(default_factory=list)
     supersedes: int = 0
+    unsummarised: bool = False  # going back took a summary with it; the store must know
     round_done: bool = False
 
     def elapsed(self) -> float:
@@ -158,6 +159,7 @@ class Session:
     def open_turn(self, *, supersedes: int = 0) -> OpenTurn:
         """Start the next turn; the messages that follow belong to it."""
         with self.lock:
+            summary = self.summary
             if supersedes:
                 self._go_back(supersedes)
             self.turn = OpenTurn(
@@ -166,6 +168,7 @@ class Session:
                 began=time.perf_counter(),
                 first=len(self.messages),
                 supersedes=supersedes,
+                unsummarised=self.summary != summary,
                 encoded_before=self.counter.encoded,
             )
             self._marks[self.turn.number] = _Mark(
@@ -334,7 +337,7 @@ class Session:
             messages=tuple(turn.messages),
             state=self.state if self.state.version != self._saved_state.version else None,
             state_base=self._saved_state.version,
-            summary=turn.summary,
+            summary=self.summary if turn.unsummarised else turn.summary,
             records=tuple(turn.records),
             supersedes=turn.supersedes,
         )
