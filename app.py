@@ -2,22 +2,22 @@
 
 import streamlit as st
 
-from ui import conversation, dialogs, inspector, nav, opening, playing, sidebar
+from ui import conversation, dialogs, inspector, nav, opening, playing, problems, sidebar
 from ui.state import mine
 
 nav.begin("Playground")
 page = mine()
 engine = opening.prepare(page)
 
-with st.sidebar:
+with st.sidebar, problems.guarded("the sidebar"):
     sidebar.draw(page, engine)
 
 chat_column, panel_column = st.columns([5, 6], gap="medium")
 
-with panel_column:
+with panel_column, problems.guarded("the panels"):
     inspector.draw()
 
-with chat_column:
+with chat_column, problems.guarded("the chat"):
     if page.notice:
         st.info(page.notice)
         page.notice = ""

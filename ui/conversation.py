@@ -68,17 +68,14 @@ def send(page: PageState, text: str) -> None:
     page.outbox = text
     if chat is None:
         return
-    try:
+    with problems.caught(page.fail, "sending the message"):
         engine = resources.engine()
         if engine is None:
             return
         sessions.make_ready(page)
         sessions.name_after(page, engine, text)
-    except MemoryInspectorError as exc:
-        page.error = exc
-        return
-    page.outbox = ""
-    _start(page, lambda: chat.stream(text), question=text)
+        page.outbox = ""
+        _start(page, lambda: chat.stream(text), question=text)
 
 
 def settle(page: PageState) -> None:
@@ -251,12 +248,9 @@ def _replace(
     chat = page.chat
     if chat is None or page.live is not None:
         return
-    try:
+    with problems.caught(page.fail, "sending the message"):
         sessions.make_ready(page)
-    except MemoryInspectorError as exc:
-        page.error = exc
-        return
-    _start(page, lambda: run(chat), question=question)
+        _start(page, lambda: run(chat), question=question)
 
 
 def _edit() -> None:

@@ -7,7 +7,6 @@ a wish that the thread hears at the next event.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -15,11 +14,7 @@ from typing import Any
 
 from memory_core.errors import MemoryInspectorError
 from memory_core.trace import ToolStep, TurnTrace
-
-log = logging.getLogger("ui.live")
-
-UNEXPECTED = "Something failed inside the program. Nothing that was stored is lost."
-UNEXPECTED_STEP = "Press Retry; the details are in the log of the server."
+from ui.problems import caught
 
 
 @dataclass(frozen=True)
@@ -74,18 +69,16 @@ class LiveTurn:
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        try:
+        with caught(self._failed, "the turn"):
             events = self._start()
             for event in events:
                 self._take(event)
                 if self._stopped and isinstance(events, Generator):
                     events.close()
                     break
-        except MemoryInspectorError as exc:
-            self.error = exc
-        except Exception:
-            log.exception("a turn failed unexpectedly")
-            self.error = MemoryInspectorError(UNEXPECTED, next_step=UNEXPECTED_STEP)
+
+    def _failed(self, error: MemoryInspectorError) -> None:
+        self.error = error
 
     def _take(self, event: Any) -> None:
         from memory_core.agent import Delta, Failed, Finished, ToolFinished, ToolStarted

@@ -25,20 +25,18 @@ _STAY = 0.5  # seconds of such a look: it ends as soon as the engine is open
 
 def prepare(page: PageState) -> Engine | None:
     """Return the engine with a session open, ``None`` while there is none."""
-    try:
+    with problems.caught(page.fail, "opening the engine"):
         engine = resources.engine()
         if engine is None:
             return None
         if page.chat is None:
             sessions.open_newest(page, engine)
         _follow_link(page, engine)
-    except MemoryInspectorError as exc:
-        page.error = exc
-        return None
-    conversation.settle(page)
-    if page.outbox and page.error is None:
-        conversation.send(page, page.outbox)
-    return engine
+        conversation.settle(page)
+        if page.outbox and page.error is None:
+            conversation.send(page, page.outbox)
+        return engine
+    return None
 
 
 def wait(page: PageState) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-
 import streamlit as st
 
-from memory_core.errors import MemoryInspectorError
 from memory_core.samples import ABSENT, Question
 from ui import conversation, sessions
-from ui.live import UNEXPECTED, UNEXPECTED_STEP
 from ui.player import samples
+from ui.problems import caught
 from ui.state import SENT, PageState, keyed, mine, value_of
-
-log = logging.getLogger("ui.playing")
 
 _QUESTIONS = "sample-question"
 LOOK_IN = 0.1  # seconds between two slices of playing
@@ -26,13 +21,8 @@ def draw_progress() -> None:
     player, chat = page.player, page.chat
     if player is None or chat is None:
         st.rerun()
-    try:
+    with caught(page.fail, "playing the sample"):
         player.play(chat)
-    except MemoryInspectorError as exc:
-        page.error = exc
-    except Exception:
-        log.exception("playing a sample failed unexpectedly")
-        page.error = MemoryInspectorError(UNEXPECTED, next_step=UNEXPECTED_STEP)
     if player.done or page.error is not None:
         _finish(page)
         st.rerun()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import streamlit as st
 
 from memory_core.errors import MemoryInspectorError
-from ui.live import UNEXPECTED
 
 log = logging.getLogger("ui.problems")
+
+UNEXPECTED = "Something failed inside the program. Nothing that was stored is lost."
+UNEXPECTED_STEP = "Try again; the details are in the log of the server."
 
 
 def show(error: MemoryInspectorError) -> None:
@@ -20,17 +22,23 @@ def show(error: MemoryInspectorError) -> None:
 
 
 @contextmanager
-def guarded(what: str) -> Iterator[None]:
-    """Draw an error in the place of what failed; the rest of the page goes on."""
+def caught(tell: Callable[[MemoryInspectorError], None], what: str) -> Iterator[None]:
+    """Pass what goes wrong to ``tell``, as an error of the family.
+
+    Of anything else the details go to the log and a plain sentence to ``tell``.
+    """
     try:
         yield
     except MemoryInspectorError as exc:
-        show(exc)
+        tell(exc)
     except Exception:
         log.exception("%s failed unexpectedly", what)
-        st.error(
-            f"{UNEXPECTED} ({what}; details are in the server's log.)", icon=":material/error:"
-        )
+        tell(MemoryInspectorError(f"{UNEXPECTED} ({what})", next_step=UNEXPECTED_STEP))
+
+
+def guarded(what: str) -> AbstractContextManager[None]:
+    """Draw what goes wrong in the place of what failed; the rest of the page goes on."""
+    return caught(show, what)
 
 
 def plain(text: str) -> str:

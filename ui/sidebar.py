@@ -8,7 +8,7 @@ import streamlit as st
 
 from memory_core.errors import MemoryInspectorError
 from memory_core.models.catalogue import LOCAL, OFFLINE, OPENAI
-from ui import dialogs, knobs, resources, sessions
+from ui import dialogs, knobs, problems, resources, sessions
 from ui.inspector import REDRAW
 from ui.state import PageState, keyed, mine, value_of
 
@@ -126,9 +126,11 @@ def _acting(action: Callable[[PageState, Engine], None]) -> Callable[[], None]:
         if engine is None:
             return
         page.deleted = page.deleted if action is sessions.undelete else None
-        try:
+
+        def tell(error: MemoryInspectorError) -> None:
+            page.notice = problems.plain(f"{error} {error.next_step}".strip())
+
+        with problems.caught(tell, "the session list"):
             action(page, engine)
-        except MemoryInspectorError as exc:
-            page.notice = f"{exc} {exc.next_step}".strip()
 
     return act

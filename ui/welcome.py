@@ -52,10 +52,7 @@ def play(sample_id: str) -> None:
     sample = next((s for s in samples() if s.id == sample_id), None)
     if engine is None or sample is None or page.live is not None:
         return
-    try:
+    with problems.caught(page.fail, "playing the sample"):
         sessions.open_new(page, engine, sample=sample.id)
         sessions.name_after(page, engine, sample.title)
-    except MemoryInspectorError as exc:
-        page.error = exc
-    else:
         page.player = Player(sample)

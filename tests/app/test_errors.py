@@ -9,7 +9,7 @@ from memory_core.errors import StoreUnavailable
 from memory_core.models.catalogue import ModelChoice
 from tests.app.conftest import PATIENCE, checked, page_of, say, settled, texts
 from ui import resources, sessions
-from ui.live import UNEXPECTED
+from ui.problems import UNEXPECTED
 
 SECRET = "sk-test-4f9aa1c3"
 

@@ -81,7 +81,7 @@ class Playground:
     def slider(self, label: str) -> float:
         """Return where a slider stands."""
         handle = self.page.get_by_role("slider", name=label).first
-        return float(handle.get_attribute("aria-valuenow") or "nan")
+        return float(handle.input_value())
 
     def panel(self, name: str) -> None:
         """Turn to a panel."""
