@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from ui import dialogs, problems
-from ui.panels import budget, buffer, prompt, retrieved, state, summary, turn
+from ui.panels import budget, buffer, doctor, prompt, retrieved, state, summary, turn
 from ui.past import Past
 from ui.scene import Scene, scene_of
 from ui.state import ALL, NEXT, SENT, PageState, keyed, mine, seed, value_of
@@ -19,13 +19,14 @@ from ui.view_models.buffer import buffer_view
 from ui.view_models.retrieved import retrieved_view
 
 REDRAW = ("budget", "panels")  # keys of the fragments that a change of settings redraws
-BUFFER, RETRIEVED, SUMMARY, STATE, PROMPT, TURN = (
+BUFFER, RETRIEVED, SUMMARY, STATE, PROMPT, TURN, DOCTOR = (
     "Buffer",
     "Retrieved",
     "Summary",
     "State",
     "Prompt",
     "Turn",
+    "Doctor",
 )
 
 _SHOWING, _PANEL, _PROBE = "showing", "panel", "probe"
@@ -40,6 +41,7 @@ PANELS: Mapping[str, Draw] = {
     STATE: lambda scene, *_: state.draw(scene, dialogs.open_state),
     PROMPT: lambda scene, _, brief: prompt.draw(scene, brief=brief),
     TURN: lambda scene, *_: turn.draw(scene),
+    DOCTOR: lambda scene, past, _: doctor.draw(scene, past),
 }
 
 
