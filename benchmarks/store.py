@@ -85,7 +85,7 @@ class Ours:
         now = datetime.now(UTC)
         messages = tuple(
             StoredMessage(
-                uuid.uuid4().hex, position + n, number, now, Message.of("user", _text(n)), 20, "o"
+                uuid.uuid4().hex, position + n, number, now, _message(position + n), 20, "o"
             )
             for n in range(count)
         )
@@ -106,7 +106,7 @@ class Simple:
 
     def append(self, size: int) -> None:
         """Add one message and persist."""
-        self._stores[size].add_message("k", _chat(0))
+        self._stores[size].add_message("k", _chat(1))
         self._stores[size].persist(self._paths[size])
 
     def resume(self, size: int) -> None:
@@ -129,7 +129,7 @@ class Sql:
 
     def append(self, size: int) -> None:
         """Add one message."""
-        self._run(self._store.add_message(f"k{size}", _chat(0)))
+        self._run(self._store.add_message(f"k{size}", _chat(1)))
 
     def resume(self, size: int) -> None:
         """Read the session as a new program does."""
@@ -217,8 +217,13 @@ def _ratios(times: dict[str, dict[str, float]], backends: list[str]) -> dict[str
 
 
 def _text(number: int) -> str:
-    return f"Message {number}: {TEXT}"
+    """Return a question, or an answer of eight sentences."""
+    return f"Message {number}: {TEXT * (8 if number % 2 else 1)}"
+
+
+def _message(number: int) -> Message:
+    return Message.of("assistant" if number % 2 else "user", _text(number))
 
 
 def _chat(number: int) -> ChatMessage:
-    return ChatMessage(role="user", content=_text(number))
+    return ChatMessage(role="assistant" if number % 2 else "user", content=_text(number))

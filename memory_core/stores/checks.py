@@ -23,6 +23,8 @@ def check_turn(key: SessionKey, record: TurnRecord) -> None:
         raise ValueError("a message cannot be of a later turn than the one it is written in")
     if record.state is not None:
         check_owner(key, record.state)
+        if record.state.version <= base_of(record):
+            raise ValueError("a state has a higher version than the one it was made from")
     if any(r.user != key.user for r in record.records):
         raise ValueError("the records of a turn must belong to its user")
     for memory in record.records:
@@ -40,6 +42,22 @@ def check_owner(key: SessionKey, state: AgentState) -> None:
     """Raise when a state names another session than the one it is saved in."""
     if (state.user, state.session) != (key.user, key.session):
         raise ValueError("the state belongs to another session")
+
+
+def base_of(record: TurnRecord) -> int:
+    """Return the state version that a turn's state was made from."""
+    if record.state_base is not None or record.state is None:
+        return record.state_base or 0
+    return record.state.version - 1
+
+
+def too_late(record: TurnRecord) -> StaleVersion:
+    """Return the error for a turn that another one came before."""
+    return StaleVersion(
+        f"Turn {record.number} of this session cannot be saved just now.",
+        expected=record.number - 1,
+        found=record.number - 1,
+    )
 
 
 def check_next(record: TurnRecord, *, turn: int, position: int) -> None:

@@ -28,7 +28,7 @@ def check_id(value: object, what: str) -> str:
         raise InvalidInput(
             f"The {what} has {len(value):,} characters; at most {MAX_ID_CHARACTERS} are allowed."
         )
-    if any(unicodedata.category(c) in _REFUSED for c in value):
+    if not value.isprintable() and any(unicodedata.category(c) in _REFUSED for c in value):
         raise InvalidInput(f"The {what} holds control or invisible characters.")
     if value != value.strip():
         raise InvalidInput(f"The {what} begins or ends with a blank.")

@@ -24,6 +24,7 @@ from memory_core.errors import (
     StoreUnavailable,
 )
 from memory_core.state import AgentState
+from memory_core.stores.checks import base_of
 from memory_core.stores.known import Known
 from memory_core.stores.protocols import Head, SessionKey, Store
 from memory_core.stores.spool import Spool
@@ -33,7 +34,6 @@ from memory_core.stores.writes import (
     Purge,
     SaveState,
     Write,
-    base_of,
     key_of,
     renumbered,
     user_of,

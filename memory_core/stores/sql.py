@@ -27,7 +27,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert_sqlite
 from memory_core.messages import StoredMessage
 from memory_core.state import AgentState
 from memory_core.stores import checks, sql_upkeep
-from memory_core.stores.encoding import Encoding, to_micros
+from memory_core.stores.encoding import Encoding
 from memory_core.stores.ids import check_id, check_key
 from memory_core.stores.protocols import (
     Erased,
@@ -54,10 +54,9 @@ from memory_core.stores.sql_statements import (
     ADD_MESSAGES,
     ADD_STATE,
     ADD_TURN,
+    ADVANCE,
     FIND,
     LOCK_AT_STATE,
-    LOCK_AT_TURN,
-    SET_COUNTERS,
     named,
     supersede,
     upsert_records,
@@ -116,36 +115,30 @@ class SqlStore:
         state = None
         if record.state is not None:
             state = self._rows.new_state(record.state, record.number)
-        title = self._rows.title(record.title) if record.title else None
+        first = record.messages[0].position if record.messages else None
+        advance: Values = {
+            **named(key),
+            "number": record.number,
+            "first": first,
+            "base": None if record.state is None else checks.base_of(record),
+            "count": len(messages),
+            "more": sum(m.tokens or 0 for m in record.messages),
+            "at": max((row["created"] for row in messages), default=0),
+            "new_title": self._rows.title(record.title) if record.title else None,
+            "version": None if state is None else state["version"],
+            "summary_at": None if record.summary is None else record.number,
+        }
         with self._write() as conn:
-            session = self._lock_if(conn, LOCK_AT_TURN, key, record.number - 1)
-            if session is None:
-                session = self._session(conn, key)
-                if self._is_written(conn, session, record):
-                    return
-            checks.check_next(record, turn=session["turn"], position=session["next_position"])
-            if record.state is not None:
-                checks.check_state(record.state, record.state_base, newest=session["state_version"])
-            active, tokens = session["active"], session["tokens"]
+            no = conn.execute(ADVANCE, advance).scalar()
+            if no is None:
+                self._refuse(conn, key, record)
+                return
             if record.supersedes or record.replaces_all:
-                count, fewer = supersede(conn, session, record)
-                active, tokens = active - count, tokens - fewer
-            self._insert(conn, session, ADD_MESSAGES, messages)
-            self._insert(conn, session, ADD_TURN, [turn])
-            self._insert(conn, session, ADD_STATE, [state] if state else [])
+                supersede(conn, no, key, record)
+            self._insert(conn, no, ADD_MESSAGES, messages)
+            self._insert(conn, no, ADD_TURN, [turn])
+            self._insert(conn, no, ADD_STATE, [state] if state else [])
             self._put(conn, records)
-            counters = {
-                "same_no": session["no"],
-                "title": session["title"] if title is None else title,
-                "turn": record.number,
-                "next_position": session["next_position"] + len(messages),
-                "active": active + len(messages),
-                "tokens": tokens + sum(m.tokens or 0 for m in record.messages),
-                "used": max([session["used"], *(to_micros(m.created) for m in record.messages)]),
-                "state_version": state["version"] if state else session["state_version"],
-                "summary_turn": record.number if record.summary else session["summary_turn"],
-            }
-            conn.execute(SET_COUNTERS, counters)
 
     def head(self, key: SessionKey) -> Head:
         """Return where the session stands."""
@@ -226,11 +219,12 @@ class SqlStore:
         checks.check_owner(key, state)
         row = self._rows.new_state(state, 0)
         with self._write() as conn:
-            newest = state.version - 1 if base is None else base
-            session = self._lock_if(conn, LOCK_AT_STATE, key, newest)
-            session = session or self._session(conn, key)
+            expected = state.version - 1 if base is None else base
+            at = {**named(key), "expected": expected}
+            locked = conn.execute(LOCK_AT_STATE, at).mappings().first()
+            session = self._session(conn, key) if locked is None else locked
             checks.check_state(state, base, newest=session["state_version"])
-            self._insert(conn, session, ADD_STATE, [{**row, "turn": session["turn"]}])
+            self._insert(conn, session["no"], ADD_STATE, [{**row, "turn": session["turn"]}])
             conn.execute(
                 update(SESSIONS)
                 .where(SESSIONS.c.no == session["no"])
@@ -368,42 +362,34 @@ class SqlStore:
             raise checks.no_session()
         return row
 
-    def _lock_if(
-        self, conn: Connection, statement: Any, key: SessionKey, expected: int
-    ) -> Row | None:
-        """Lock the counters of a session if they are as expected, else return nothing.
-
-        subtle: a writer that waited on PostgreSQL and came too late gets no row and holds no
-        lock, so a queue of late writers is gone at once instead of one round trip each.
-        """
-        values = {**named(check_key(key)), "expected": expected}
-        return conn.execute(statement, values).mappings().first()
-
-    def _insert(
-        self, conn: Connection, session: Row, statement: Any, rows: Sequence[Values]
-    ) -> None:
+    def _insert(self, conn: Connection, no: int, statement: Any, rows: Sequence[Values]) -> None:
         if rows:
-            conn.execute(statement, [{**row, "session_no": session["no"]} for row in rows])
+            conn.execute(statement, [{**row, "session_no": no} for row in rows])
 
     def _put(self, conn: Connection, rows: Sequence[Values]) -> None:
         if rows:
             conn.execute(self._put_records, list(rows))
 
-    def _is_written(self, conn: Connection, session: Row, record: TurnRecord) -> bool:
-        """Return whether this very turn was committed before, its answer lost on the way."""
-        if not record.messages or record.number > session["turn"]:
-            return False
-        places = and_(
-            MESSAGES.c.session_no == session["no"],
-            MESSAGES.c.position >= record.messages[0].position,
-            MESSAGES.c.position <= record.messages[-1].position,
-        )
-        ids = conn.execute(select(MESSAGES.c.id).where(places).order_by(MESSAGES.c.position))
-        if list(ids.scalars()) != [m.id for m in record.messages]:
-            return False
-        turn = and_(TURNS.c.session_no == session["no"], TURNS.c.number == record.number)
-        trace = conn.execute(select(TURNS.c.trace).where(turn)).scalar_one()
-        return self._encoding.read_text(trace) == record.trace
+    def _refuse(self, conn: Connection, key: SessionKey, record: TurnRecord) -> None:
+        """Say why a turn does not fit; return when this very turn was committed before."""
+        session = self._session(conn, key)
+        if record.messages and record.number <= session["turn"]:
+            places = and_(
+                MESSAGES.c.session_no == session["no"],
+                MESSAGES.c.position >= record.messages[0].position,
+                MESSAGES.c.position <= record.messages[-1].position,
+            )
+            query = select(MESSAGES.c.id).where(places).order_by(MESSAGES.c.position)
+            if list(conn.execute(query).scalars()) == [m.id for m in record.messages]:
+                turn = and_(TURNS.c.session_no == session["no"], TURNS.c.number == record.number)
+                trace = conn.execute(select(TURNS.c.trace).where(turn)).scalar_one()
+                if self._encoding.read_text(trace) == record.trace:
+                    return  # its answer was lost on the way
+        checks.check_next(record, turn=session["turn"], position=session["next_position"])
+        if record.state is not None:
+            newest = session["state_version"]
+            checks.check_state(record.state, record.state_base, newest=newest)
+        raise checks.too_late(record)  # somebody was writing just now and gave up
 
     def _state(self, conn: Connection, session: Row, version: int) -> AgentState:
         if version == 0:

@@ -166,13 +166,6 @@ def from_row(row: Values, rows: Rows) -> Write:
     return Create(info) if kind == "Create" else Update(info)
 
 
-def base_of(record: TurnRecord) -> int:
-    """Return the state version that a turn's state was made from."""
-    if record.state_base is not None or record.state is None:
-        return record.state_base or 0
-    return record.state.version - 1
-
-
 def renumbered(
     record: TurnRecord, number: int, position: int, numbers: Mapping[int, int]
 ) -> TurnRecord:
