@@ -154,10 +154,13 @@ async def _chat(engine: BaseChatEngine, text: str, *, streaming: bool) -> AsyncI
         return
     response = await engine.astream_chat(text)
     writing = response.awrite_response_to_history_task
+    response.awrite_response_to_history_task = None  # or leaving early would wait for the answer
     try:
         async for delta in response.async_response_gen():
             if delta:
                 yield Delta(delta)
+        if writing is not None:
+            await writing
     finally:
         if writing is not None and not writing.done():  # left early: nothing is written later
             writing.cancel()

@@ -58,8 +58,8 @@ class EchoLLM(PiecewiseLLM):
 
     Asked for facts it lists the numbers in what was said, asked for a summary it gives the first
     words of each line. ``failing`` is how many of the next calls fail, ``fails_on`` what a prompt
-    ends with that always fails; ``wants`` is a tool that it asks for once in a turn, ``facts`` the
-    next replies to a prompt for facts.
+    ends with that always fails; ``wants`` is a tool that it asks for once in a turn (``again``:
+    without end), ``facts`` the next replies to a prompt for facts.
     """
 
     model_name: str = "echo"
@@ -67,6 +67,7 @@ class EchoLLM(PiecewiseLLM):
     failing: int = 0
     fails_on: str = ""
     wants: str = ""
+    again: bool = False
     facts: list[str] = Field(default_factory=list)
     _prompts: list[tuple[Message, ...]] = PrivateAttr(default_factory=list)
 
@@ -83,7 +84,8 @@ class EchoLLM(PiecewiseLLM):
         if self.failing or (self.fails_on and self.fails_on in last):
             self.failing = max(0, self.failing - 1)
             raise ModelRateLimited("rate limit")
-        if self.wants and kwargs.get("tools") and messages[-1].role != MessageRole.TOOL:
+        asks = bool(messages) and (self.again or messages[-1].role != MessageRole.TOOL)
+        if self.wants and kwargs.get("tools") and asks:
             call = ToolCallBlock(tool_call_id="c1", tool_name=self.wants, tool_kwargs={"q": "x"})
             yield from in_pieces("", [call])
         elif "<existing_facts>" in last:
