@@ -16,7 +16,7 @@ from memory_core.stores.protocols import SessionInfo, SessionKey, TurnStore
 
 LONGEST_SEARCH = 500  # characters
 AROUND = 60  # characters shown before and after what was found
-LOOKED_AT = 10  # newest turns that say whether a session is at its cap
+LOOKED_AT = 5  # newest turns that say whether a session is at its cap
 
 
 @dataclass(frozen=True)

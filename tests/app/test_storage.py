@@ -128,7 +128,7 @@ def test_forget_me_needs_the_words_and_leaves_nothing(engine, tmp_path):
     play(engine, turns=3)
     engine.create("bob", "Bob's", settings={})
     at = click(open_page(PAGE), "backup-make")
-    erase = next(b.key for b in at.button if b.label == "Erase everything of mine")
+    erase = next(b.key for b in at.button if b.label == "Erase it all")
     at.text_input(key="forget-words").set_value("forget")
     click(at, erase)
     assert any("Nothing was erased" in error.value for error in at.error)

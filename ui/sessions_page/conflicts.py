@@ -82,12 +82,12 @@ def _merge(engine: Engine, ours: AgentState, reason: str, conflict: Conflict | N
 
 def _field(name: str, field: ConflictField) -> None:
     st.markdown(f"**{plain(field.path)}**")
-    left, right = st.columns(2)
+    left, right, choice = st.columns([4, 4, 2], vertical_alignment="bottom")
     left.caption("yours")
     left.code(field.ours, language=None, wrap_lines=True)
     right.caption("theirs, as stored")
     right.code(field.theirs, language=None, wrap_lines=True)
-    st.segmented_control(
+    choice.segmented_control(
         f"Which {plain(field.path)}",
         [OURS, THEIRS],
         default=OURS,

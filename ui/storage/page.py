@@ -53,20 +53,27 @@ def _numbers(page: PageState, engine: Engine) -> None:
     if engine.opened is None:
         return
     view = numbers(engine.opened.meter, page.user, strains, [info.messages for info in infos])
-    with st.container(horizontal=True):
-        for label, value, tells in (
-            ("Load p50 / p95", view.load, "Reads of a session from its store, since the start."),
-            ("Persist p50 / p95", view.persist, "Writes of a turn or state, since the start."),
-            ("Messages, median / most", view.messages, "Per session of yours."),
-            ("Sessions at their cap", view.capped, "A token limit kept a message out lately."),
-            ("Degraded turns", view.degraded, "Among the last ten of each session."),
-        ):
-            st.metric(label, value, help=tells, border=True)
+    since, lately = "Since the program started, for everybody.", "In the last five turns of each."
+    _tiles(
+        ("Load p50 / p95", view.load, f"Reads of a session from its store. {since}"),
+        ("Persist p50 / p95", view.persist, f"Writes of a turn or a state. {since}"),
+        ("Messages, median / most", view.messages, "Per session of yours."),
+    )
+    _tiles(
+        ("Sessions at their cap", view.capped, f"A token limit kept a message out. {lately}"),
+        ("Degraded turns", view.degraded, f"Something did not work as it should. {lately}"),
+        ("Writes that wait", f"{engine.opened.buffered.waiting:,}", "For the store to be back."),
+    )
     for sentence in warnings(strains):
         st.warning(plain(sentence), icon=":material/speed:")
     if not any(s.turns for s in strains):
         st.caption("These fill as you chat: every turn is read and written through the store.")
         st.page_link("app.py", label="Open the Playground", icon=":material/play_arrow:")
+
+
+def _tiles(*tiles: tuple[str, str, str]) -> None:
+    for column, (label, value, tells) in zip(st.columns(len(tiles)), tiles, strict=True):
+        column.metric(label, value, help=tells, border=True)
 
 
 def _strains(engine: Engine, page: PageState) -> list[Strain]:

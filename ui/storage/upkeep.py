@@ -107,10 +107,10 @@ def draw_forget(page: PageState, engine: Engine) -> None:
         "every backup. It cannot be undone; export your sessions first if you may want them back."
     )
     with st.form("forget-form", border=False):
-        left, right = st.columns([3, 2], vertical_alignment="bottom")
+        left, right = st.columns(2, vertical_alignment="bottom")
         left.text_input(f"Write “{WORDS}” to confirm", key=_WORDS, max_chars=20)
         right.form_submit_button(
-            "Erase everything of mine",
+            "Erase it all",
             icon=":material/delete_forever:",
             width="stretch",
             on_click=_forget,

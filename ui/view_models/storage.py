@@ -51,7 +51,7 @@ def numbers(meter: Meter, user: str, strains: Sequence[Strain], messages: Sequen
     def latency(name: str) -> str:
         one = meter.load if name == "load" else meter.persist
         if not one.count:
-            return "no turn yet"
+            return "none yet"
         return f"{one.percentile(0.5):.1f} / {one.percentile(0.95):.1f} ms"
 
     turned = [s for s in strains if s.turns]
@@ -64,7 +64,7 @@ def numbers(meter: Meter, user: str, strains: Sequence[Strain], messages: Sequen
         load=latency("load"),
         persist=latency("persist"),
         messages=f"{percentile(messages, 0.5):,.0f} / {max(messages, default=0):,}",
-        capped=f"{capped / len(turned):.0%}" if turned else "no turn yet",
+        capped=f"{capped / len(turned):.0%}" if turned else "none yet",
         degraded=f"{sum(s.degraded for s in turned):,}",
     )
 
