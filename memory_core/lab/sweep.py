@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from memory_core.models.embeddings import Embedder
 
 LAYERED, TUTORIAL = "layered", "tutorial"
+MOST_PROMPTS = 5_000_000  # cells times questions
 HERE = Pool()
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -147,11 +148,18 @@ def prepare_sweep(
     """Embed what the grid needs and return the sweep, ready to run.
 
     ``tool_tokens`` are those of the tool definitions sent with every prompt; ``progress`` is told
-    how many of how many texts are embedded. Raises :class:`InvalidInput`
-    for axes that make no grid and for a strategy or model that is not given, and what the
-    embedding models raise.
+    how many of how many texts are embedded. Raises :class:`InvalidInput` for axes that make no
+    grid or too large a one and for a strategy or model that is not given, and what the embedding
+    models raise.
     """
     points = [point for row in grid(x, y, base) for point in row]
+    prompts = len(points) * len(conversation.questions)
+    if prompts > MOST_PROMPTS:
+        raise InvalidInput(
+            f"{len(points):,} cells for {len(conversation.questions):,} questions are "
+            f"{prompts:,} prompts; at most {MOST_PROMPTS:,} can be planned.",
+            next_step="Take fewer values on an axis, or fewer questions.",
+        )
     asked = _named(STRATEGY, (point.strategy for point in points), strategies)
     by_name = {embedder.name: embedder for embedder in embedders}
     models = _named(EMBEDDING, (point.embedding for point in points), by_name)

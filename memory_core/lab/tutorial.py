@@ -11,6 +11,7 @@ arrays. Equal texts rank in the order in which they were said.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -87,24 +88,22 @@ def _search(prepared: Prepared, model: str, most: int) -> tuple[Ints, Ints]:
     if not most or not kept:
         return np.full(len(evidence.owner), len(said)), np.zeros((len(asked), 1), np.int64)
     embedded = prepared.vectors(model)
+    lengths = np.array([prepared.counter.text(said[index].text) for index in kept])
     rows = [embedded.rows[said[index].text] for index in kept]
     # subtle: one product a distinct text, so that equal texts are equally similar to the last bit
-    distinct, column = np.unique(rows, return_inverse=True)
+    distinct, text_of = np.unique(rows, return_inverse=True)
+    vectors = embedded.vectors[distinct]
     queries = embedded.of([question.text for question in asked])
-    distances = -(queries @ embedded.vectors[distinct].T)[:, column]
-    positions = np.array([question.position for question in asked])
-    distances[np.array(kept)[None, :] >= positions[:, None]] = np.inf
-    order = np.argsort(distances, axis=1, kind="stable")
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.arange(len(kept))[None, :], axis=1)
-    columns = np.full(len(said), -1)
-    columns[kept] = np.arange(len(kept))
-    ranks = np.where(
-        columns[evidence.message] < 0, len(said), places[evidence.owner, columns[evidence.message]]
-    )
-    lengths = np.array([prepared.counter.text(said[index].text) for index in kept])
-    best = order[:, :most]
-    counted = np.where(
-        np.isinf(np.take_along_axis(distances, best, axis=1)), 0, lengths[best]
-    ).cumsum(axis=1)
-    return ranks, np.pad(counted, ((0, 0), (1, 0)))
+    place = {index: column for column, index in enumerate(kept)}
+    ranks: list[int] = []
+    tokens = np.zeros((len(asked), most + 1), np.int64)
+    for number, question in enumerate(asked):
+        earlier = bisect_left(kept, question.position)
+        order = np.argsort(-(vectors @ queries[number])[text_of[:earlier]], kind="stable")
+        rank_of = np.empty_like(order)
+        rank_of[order] = np.arange(earlier)
+        ranks += [int(rank_of[place[i]]) if i in place else len(said) for i in question.evidence]
+        hits = lengths[order[:most]].cumsum()
+        tokens[number, 1 : len(hits) + 1] = hits
+        tokens[number, len(hits) + 1 :] = hits[-1] if len(hits) else 0
+    return np.array(ranks), tokens

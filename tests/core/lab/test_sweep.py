@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memory_core.errors import InvalidInput
 from memory_core.lab.axes import Axis, Point
 from memory_core.lab.embedded import EmbeddingCache
 from memory_core.lab.sweep import LAYERED, STRATEGIES, TUTORIAL, Sweep, prepare_sweep
@@ -102,3 +103,10 @@ def test_a_limit_that_the_window_cuts_is_told() -> None:
     cut = sweep_of(long_talk(), wide, context_window=1024, reply_reserve=24).run()
     assert "over 1,000 are cut" in cut.notices[0]
     assert not sweep_of(long_talk(), wide, context_window=8192).run().notices
+
+
+def test_more_than_a_machine_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many cells for too many questions are refused before anything is embedded."""
+    monkeypatch.setattr("memory_core.lab.sweep.MOST_PROMPTS", 44)
+    with pytest.raises(InvalidInput, match="45 prompts"):
+        sweep_of(long_talk())
