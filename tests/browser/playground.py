@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.conftest import PATIENCE, SHOTS
 
 MS = PATIENCE * 1000
+_ARRIVAL = 300  # milliseconds from a click to the run it causes
 WIDE, NARROW = (1440, 1000), (390, 844)
 
 
@@ -47,7 +48,8 @@ class Playground:
         self.idle()
 
     def idle(self) -> None:
-        """Wait until no script is running."""
+        """Wait until no script is running, nor is about to: a click takes a moment to arrive."""
+        self.page.wait_for_timeout(_ARRIVAL)
         app = self.page.get_by_test_id("stApp")
         expect(app).to_have_attribute("data-test-script-state", "notRunning", timeout=MS)
 
