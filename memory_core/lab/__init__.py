@@ -1,7 +1,8 @@
 """The lab: turn the knobs over whole conversations at once, and replay turns with other settings.
 
-Read in this order: :mod:`.inputs` (a conversation with questions), :mod:`.axes` (which knobs are
-turned), :mod:`.prepare` (everything that does not depend on a knob, made once), :mod:`.tutorial`
-and :mod:`.layered` (planning, for every cell of the grid), :mod:`.sweep` (the two together),
-:mod:`.table` (what a sweep yields), :mod:`.choosing` (which cell to take).
+A sweep, in reading order: :mod:`.inputs` (a conversation with questions), :mod:`.axes` (which
+knobs are turned), :mod:`.prepare` (what no knob changes, made once), :mod:`.tutorial`,
+:mod:`.layered` and :mod:`.played` (who makes the prompts), :mod:`.sweep` (a cell for every pair of
+values, run in a :mod:`.pool`), :mod:`.table` (what that yields), :mod:`.choosing` (which cell to
+take), :mod:`.missed` (why a cell misses a question); then saving, comparing, exporting.
 """
