@@ -93,7 +93,7 @@ def erase(page: PageState, engine: Engine, ids: Sequence[str]) -> None:
         info = find(page, engine, id_)
         if not info.deleted:
             raise NotFound("Only a deleted session can be erased.", next_step="Delete it first.")
-        engine.store.purge(info.key)
+        engine.purge(info.key)
         for held, name in ((place, "gone"), (page, "deleted")):
             one = getattr(held, name)
             if one is not None and one.key == info.key:

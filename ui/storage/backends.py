@@ -17,6 +17,7 @@ from ui.view_models.text import plural
 
 if TYPE_CHECKING:
     from memory_core.engine import Engine
+    from memory_core.longterm import LongTermMemory
 
 
 def draw_store(engine: Engine, *, operator: bool) -> None:
@@ -41,8 +42,9 @@ def draw_vectors(page: PageState, engine: Engine) -> None:
     """Draw long-term memory: the collections, what is wrong, and the way to put it right."""
     with st.container(border=True, key="storage-vectors"):
         st.markdown("**Long-term memory**")
+        longterm = _longterm(page, engine)
         try:
-            standing = engine.longterm.standing(page.user)
+            standing = longterm.standing(page.user)
         except MemoryInspectorError as exc:
             st.markdown(":red[:material/cloud_off: not reachable]")
             problems.show(exc)
@@ -55,7 +57,7 @@ def draw_vectors(page: PageState, engine: Engine) -> None:
         )
         _lines(
             [
-                Line("Embedding model", engine.embedder.name),
+                Line("Embedding model", longterm.embedder.name),
                 Line("Memories", f"{standing.memories:,}"),
                 Line("Wait for a vector", f"{standing.waiting:,}"),
             ]
@@ -78,19 +80,25 @@ def draw_vectors(page: PageState, engine: Engine) -> None:
             _reembed(page, engine)
 
 
+def _longterm(page: PageState, engine: Engine) -> LongTermMemory:
+    """Return the long-term memory in use: that of the open session's embedding model."""
+    open_now = page.chat.session.longterm if page.chat is not None else None
+    return open_now or engine.longterm
+
+
 def _reembed(page: PageState, engine: Engine) -> None:
-    place = place_of(page)
+    place, longterm = place_of(page), _longterm(page, engine)
     bar = st.progress(0.0, "Embedding")
 
     def progress(done: int, total: int) -> None:
         bar.progress(done / max(total, 1), f"Embedded {done:,} of {total:,}")
 
     try:
-        count = engine.longterm.rebuild(page.user, progress)
+        count = longterm.rebuild(page.user, progress)
     except MemoryInspectorError as exc:
         place.error = exc
     else:
-        place.said = f"{plural(count, 'text')} embedded with {engine.embedder.name}."
+        place.said = f"{plural(count, 'text')} embedded with {longterm.embedder.name}."
     st.rerun()
 
 
