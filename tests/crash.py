@@ -1,9 +1,11 @@
 """Kill a program again and again while it saves turns, and look at what is left.
 
-``python -m tests.crash --kills 200 --backend sqlite`` (or ``files``, ``postgresql``, ``redis``).
-A child saves turns (two messages, a new state, a memory) and reports each one it was told is
-saved; after a random time it is killed with ``SIGKILL``. A new program then checks that every
-reported turn is there, and that every turn that is there is whole. The last line is a JSON object.
+``python -m tests.crash --kills 200 --backend sqlite`` (or ``files``, ``postgresql``, ``redis``),
+with ``--vectors`` also with an embedded Chroma beside it. A child saves turns (two messages, a
+new state, a memory), embeds the memory, and reports each turn it was told is saved; after a
+random time it is killed with ``SIGKILL``. A new program then checks that every reported turn is
+there, that every turn that is there is whole, and that after catching up the index holds exactly
+the vectors of the memories. The last line is a JSON object.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import select
 import signal
 import sys
 import tempfile
@@ -19,6 +22,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from memory_core.stores.checks import FORGOTTEN
 from memory_core.stores.protocols import SessionKey, Store
 from tests.core.stores.backends import NAMES, Backend, place
 from tests.core.stores.making import memory, start, turn
@@ -26,8 +30,10 @@ from tests.core.stores.making import memory, start, turn
 KEY = SessionKey("crash", "session")
 
 
-def save_turns(store: Store, report: int) -> None:
+def save_turns(store: Store, report: int, vectors: Path | None) -> None:
     """Save turn after turn, writing the number of each to a pipe once it is acknowledged."""
+    index = None if vectors is None else long_term(store, vectors)[0]
+    os.write(report, b"0\n")  # ready
     while True:
         head = store.head(KEY)
         number = head.turn + 1
@@ -45,6 +51,39 @@ def save_turns(store: Store, report: int) -> None:
         )
         store.commit(KEY, record)
         os.write(report, f"{number}\n".encode())
+        if index is not None:
+            index.catch_up(KEY.user)
+
+
+def long_term(store: Store, folder: Path):
+    """Return the long-term memory over an embedded Chroma, and that database."""
+    from memory_core.longterm import LongTermMemory
+    from memory_core.stores.vectors.chroma import open_chroma
+    from memory_core.testing import FrozenClock, HashEmbedder
+
+    database = open_chroma(path=folder)
+    memory = LongTermMemory(
+        vectors=database, embedder=HashEmbedder(), store=store, clock=FrozenClock()
+    )
+    return memory, database
+
+
+def wrong_vectors(store: Store, folder: Path) -> list[str]:
+    """Return what is wrong with the index once a new program has caught up, in words."""
+    from memory_core.records import vector_id
+
+    long_term_memory, database = long_term(store, folder)
+    long_term_memory.catch_up(KEY.user)
+    found = [i for d in database.collections(KEY.user) for i in database.opened(d.name).ids()]
+    wanted = {vector_id(r.id) for r in store.records(KEY.user) if r.status != FORGOTTEN}
+    wrong = []
+    if len(found) > len(set(found)) or set(found) - wanted:
+        wrong.append(f"orphan vectors: {sorted(set(found) - wanted)[:3]}")
+    if wanted - set(found):
+        wrong.append(f"vectors are missing: {sorted(wanted - set(found))[:3]}")
+    if store.records(KEY.user, pending=True):
+        wrong.append("memories still wait")
+    return wrong
 
 
 def torn_parts(store: Store, acknowledged: int) -> list[str]:
@@ -81,18 +120,20 @@ def torn_parts(store: Store, acknowledged: int) -> list[str]:
     return wrong
 
 
-def kill_once(backend: Backend, pause: float) -> int:
-    """Let a child save turns for ``pause`` seconds, kill it, return its last acknowledged turn."""
+def kill_once(backend: Backend, rng: random.Random, vectors: Path | None) -> int:
+    """Let a child save turns for a while, kill it, return its last acknowledged turn."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         os.close(reading)
         try:
-            save_turns(backend.open(), writing)
+            save_turns(backend.open(), writing, vectors)
         finally:
             os._exit(1)
     os.close(writing)
-    time.sleep(pause)
+    if rng.random() < 0.8:  # else it may be killed while it starts
+        select.select([reading], [], [], 60)
+    time.sleep(rng.uniform(0.005, 0.25 if vectors is None else 1.5))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     with os.fdopen(reading) as file:
@@ -102,19 +143,43 @@ def kill_once(backend: Backend, pause: float) -> int:
     return int(reported[-1]) if reported else 0
 
 
-def run(name: str, kills: int, seed: int) -> dict[str, object]:
+def look(backend: Backend, acknowledged: int, vectors: Path | None) -> list[str]:
+    """Return what is wrong after a kill, as a program of its own sees it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(reading)
+            store = backend.open()
+            wrong = torn_parts(store, acknowledged)
+            if vectors is not None:
+                wrong += wrong_vectors(store, vectors)
+        except BaseException as exc:
+            wrong = [f"looking failed: {type(exc).__name__}: {exc}"]
+        os.write(writing, json.dumps(wrong).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        found = json.load(file)
+    os.waitpid(child, 0)
+    return found
+
+
+def run(name: str, kills: int, seed: int, *, vectors: bool = False) -> dict[str, object]:
     """Kill ``kills`` times and return what was found."""
     rng = random.Random(seed)
-    lost, torn, last, details = 0, 0, 0, []
+    lost = torn = orphans = last = 0
+    details: list[str] = []
     with tempfile.TemporaryDirectory() as folder, place(name, Path(folder)) as backend:
+        index = Path(folder) / "vectors" if vectors else None
         start(backend.open(), KEY)
         backend.close()
         for _ in range(kills):
-            last = max(last, kill_once(backend, rng.uniform(0.005, 0.25)))
-            wrong = torn_parts(backend.open(), last)
-            backend.close()
+            last = max(last, kill_once(backend, rng, index))
+            wrong = look(backend, last, index)
             lost += any("acknowledged" in w for w in wrong)
-            torn += any("acknowledged" not in w for w in wrong)
+            orphans += any("vectors" in w or "wait" in w for w in wrong)
+            torn += bool(wrong)
             details += wrong[:3]
             if wrong:
                 break
@@ -124,6 +189,7 @@ def run(name: str, kills: int, seed: int) -> dict[str, object]:
         "turns": last,
         "lost": lost,
         "torn": torn,
+        "orphans": orphans,
         "details": details,
     }
 
@@ -132,9 +198,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", choices=NAMES, default="sqlite")
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--vectors", action="store_true", help="with an embedded Chroma")
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
+    if given.vectors:
+        import memory_core.stores.vectors.chroma
+        import memory_core.testing  # noqa: F401  imported once, not in each child
     seed = random.randrange(2**32) if given.seed is None else given.seed
-    found = {**run(given.backend, given.kills, seed), "seed": seed}
+    found = {**run(given.backend, given.kills, seed, vectors=given.vectors), "seed": seed}
     print(json.dumps(found))
     sys.exit(bool(found["lost"] or found["torn"]))

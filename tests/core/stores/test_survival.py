@@ -40,6 +40,12 @@ def test_kill_nine_loses_nothing_acknowledged(name):
     assert found["turns"] > 0
 
 
+def test_kill_nine_leaves_no_orphan_vector():
+    """After catching up, the index holds exactly the vectors of the memories that are stored."""
+    found = run("tests.crash", "--kills", "3", "--backend", "sqlite", "--vectors")
+    assert (found["lost"], found["torn"], found["orphans"]) == (0, 0, 0)
+
+
 def test_racing_programs_lose_nothing(name):
     """Programs that write to one session at once lose no turn and no count in its state."""
     found = run("tests.race", "--processes", "5", "--writes", "8", "--backend", name)
