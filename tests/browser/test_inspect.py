@@ -1,4 +1,4 @@
-"""Looking back in a real browser: fork, why-not with one click, a cell, a counterfactual."""
+"""Looking back in a real browser: a click in the matrix, a counterfactual side by side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.app.played import play
 
 sync_api = pytest.importorskip("playwright.sync_api")
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 60_000  # milliseconds; a busy machine may be slow, nothing is timed
+PATIENCE = 90_000  # milliseconds; a busy machine may be slow, nothing is timed
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -87,20 +87,6 @@ def test_click_on_a_cell_tells_its_life(tab, session):
     tab.get_by_text(re.compile("Turn 14.* said by the user")).first.wait_for()
 
 
-def test_why_not_with_one_click_changes_the_next_prompt(tab, session):
-    """The smallest change is a button; the Playground then shows what it does."""
-    address, key = session
-    go(tab, f"{address}/Why?session={key}&turn=14", "Why not?")
-    question = tab.get_by_label("or for a question, in the next prompt")
-    question.fill("When does the tram leave?")
-    question.press("Enter")
-    tab.get_by_text("the next prompt").nth(1).wait_for()
-    tab.get_by_role("button", name=re.compile("[≥≤]")).first.click()
-    tab.get_by_text("What your change does").or_(tab.get_by_text("Next prompt")).first.wait_for()
-    assert "Why" not in tab.url
-    tab.screenshot(path="/tmp/tt/w.png")
-
-
 def test_counterfactual_stands_side_by_side(tab, session):
     """Replaying a turn without a message shows both prompts and both answers."""
     address, key = session
@@ -108,12 +94,3 @@ def test_counterfactual_stands_side_by_side(tab, session):
     tab.get_by_role("button", name="Replay the turn").click()
     tab.get_by_text("As it would be").first.wait_for()
     assert tab.get_by_text("Answer").count() >= 2
-
-
-def test_fork_opens_in_the_playground(tab, session):
-    """Fork here leads to a chat with the turns so far; its origin is told."""
-    address, key = session
-    go(tab, f"{address}/Time_travel?session={key}&turn=5", "Turn of 14")
-    tab.get_by_role("button", name="Fork here").click()
-    tab.get_by_text("was forked from").or_(tab.get_by_text("Next prompt")).first.wait_for()
-    assert "Time_travel" not in tab.url
