@@ -33,7 +33,7 @@ from memory_core.models.failures import explain
 from memory_core.native.agents import runner_of
 from memory_core.native.documents import open_documents
 from memory_core.native.observed import ObservedMemory
-from memory_core.native.opening import open_observed
+from memory_core.native.opening import forget_session, forget_strategies, open_observed
 from memory_core.on_request import OnRequest
 from memory_core.prompt import Assembly
 from memory_core.recording import RecordingLLM
@@ -123,9 +123,15 @@ class Engine:
         embedding = LlamaIndexEmbedding(longterm.embedder)
         runner = runner_of(setup.agent, lambda: open_documents(embedding))
         if setup.strategy != LAYERED:
-            folder = self.config.folder if self.config is not None else None
+            opened = self.opened
+            guarded = opened is not None and (opened.sealed or opened.redactor is not None)
+            kept = self.config is not None and not guarded  # strategies keep text as it is
             memory = open_observed(
-                session, setup, embedder=longterm.embedder, vectors=self.vectors, folder=folder
+                session,
+                setup,
+                embedder=longterm.embedder,
+                vectors=None if guarded else self.vectors,
+                folder=self.config.folder if self.config is not None and kept else None,
             )
             return memory, runner
         session.strategy, session.knobs = LAYERED, {"setup": setup.to_json()}
@@ -163,7 +169,15 @@ class Engine:
         )
         for longterm in (self.longterm, *self._by_choice.values()):
             longterm.erase(user)
+        if config is not None:
+            forget_strategies(config.folder, user)
         return report
+
+    def purge(self, key: SessionKey) -> None:
+        """Erase a session for good, with what strategies keep of it."""
+        self.store.purge(key)
+        if self.config is not None:
+            forget_session(self.config.folder, key, self.vectors)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -242,6 +256,8 @@ class Chat:
 
     def play(self, text: str, answer: str) -> TurnTrace:
         """Take in a turn whose answer is known: all of memory works, no model answers."""
+        if isinstance(self.memory, ObservedMemory):
+            return self.memory.play(text, answer)
         self.memory.put(ChatMessage(role="user", content=text))
         self.memory.get(input=text)
         self.memory.put(ChatMessage(role="assistant", content=answer))

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memory_core.buffer import LLAMA_INDEX, History, WindowPlan
+from memory_core.buffer import EXACT, LLAMA_INDEX, History, WindowPlan
 from memory_core.contents import Contents, searched
 from memory_core.fate import FACT, MEMORY, MESSAGE, STATE, SUMMARY
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Source
@@ -143,7 +143,7 @@ def tokens_needed(history: History, index: int, rule: str) -> int:
 
 def _buffer_checks(item: Item, assembly: Assembly, history: History | None) -> Iterable[Check]:
     plan = assembly.window
-    if plan is None:
+    if plan is None or plan.rule not in (EXACT, LLAMA_INDEX):
         yield _as_the_class_tells(item, assembly)
         return
     if item.index is None or item.index >= plan.total:
@@ -159,7 +159,7 @@ def _buffer_checks(item: Item, assembly: Assembly, history: History | None) -> I
 
 
 def _as_the_class_tells(item: Item, assembly: Assembly) -> Check:
-    """Say what a strategy without a window plan tells of a message, or that it does not."""
+    """Say what a strategy with another window rule tells of a message, or that it does not."""
     if item.id in assembly.message_ids:
         return Check("in the messages returned", passed=True)
     for out in assembly.omissions:

@@ -33,6 +33,8 @@ from memory_core.trace import (
     trace_to_json,
 )
 
+LAYERED = "layered"  # our own memory, as strategies are named
+
 
 def utc_now() -> datetime:
     """Return the time, aware, in UTC."""
@@ -101,7 +103,7 @@ class Session:
         store: Store | None = None,
         longterm: LongTermMemory | None = None,
         clock: Callable[[], datetime] = utc_now,
-        strategy: str = "layered",
+        strategy: str = LAYERED,
         knobs: Mapping[str, Json] | None = None,
     ) -> None:
         self.key = key
@@ -295,7 +297,8 @@ class Session:
             self.window_start = min(assembly.window.start, len(self.messages))
 
     def _plan_memories(self, turn: OpenTurn) -> None:
-        if self.longterm is None or not self.settings.remember_turns:
+        ours = self.strategy == LAYERED  # another strategy remembers in its own way
+        if self.longterm is None or not ours or not self.settings.remember_turns:
             return
         records, writes = self.longterm.plan_turn(
             user=self.key.user,

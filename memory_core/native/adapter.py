@@ -134,6 +134,10 @@ class Adapter(ABC):
     async def begin(self) -> None:  # noqa: B027 - most have nothing to do
         """Do what is due when a turn begins."""
 
+    async def intact(self) -> bool:
+        """Return whether what the real object keeps outside of itself is what it left there."""
+        return True
+
     def replaced(self, messages: Sequence[StoredMessage]) -> None:
         """Note that the real object's history was replaced by these messages."""
         self.given.replace(messages)

@@ -119,7 +119,11 @@ def _with_documents(agent: str, documents: Callable[[], WatchedRetriever]) -> Ru
         memory.offer(())
         retriever, prompt = documents(), _prompt(memory)
 
+        turn = memory.session.turn
+
         def marks() -> list[Mark]:
+            if turn is not None:  # each search embedded its question
+                turn.embedded, retriever.searches = turn.embedded + retriever.searches, 0
             return [*_marks_of(retriever), Mark(prompt.strip(), Source.SYSTEM)]
 
         marking = _Marking(

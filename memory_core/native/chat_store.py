@@ -19,12 +19,14 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
 from memory_core.errors import InvalidInput, StoreUnavailable
+from memory_core.llama import from_chat, to_chat
+from memory_core.messages import Message
 
 TABLE = "llama_index_memory"  # LlamaIndex's own default, so that its programs can open the file
 
@@ -149,45 +151,41 @@ class WatchedChatStore(AsyncDBChatStore):
         """Pass the call on."""
         return await self._inner.get_keys()
 
-    async def hold(self, key: str, messages: Sequence[ChatMessage], *, archived: int) -> None:
+    async def holds(self, key: str, messages: Sequence[Message], *, archived: int) -> bool:
+        """Return whether the table holds exactly these, the first ``archived`` archived."""
+        rows = await self._inner.get_messages(key, status=None)
+        active = await self._inner.count_messages(key, status=MessageStatus.ACTIVE)
+        held = [from_chat(message) for message in rows]
+        return held == list(messages) and active == len(messages) - archived
+
+    async def hold(self, key: str, messages: Sequence[Message], *, archived: int) -> None:
         """Make the table hold exactly these messages, the first ``archived`` of them archived.
 
         A table that does already is not written. Raises :class:`StoreUnavailable` when the file
         cannot be read or written.
         """
-        wanted = [
-            (
-                message.model_dump(mode="json"),
-                (MessageStatus.ARCHIVED if place < archived else MessageStatus.ACTIVE).value,
-            )
-            for place, message in enumerate(messages)
-        ]
         try:
+            if await self.holds(key, messages, archived=archived):
+                return
             sessions, table = await self._inner._initialize()  # noqa: SLF001
             async with sessions() as session:
-                rows = await session.execute(
-                    select(table.c.data, table.c.status)
-                    .where(table.c.key == key)
-                    .order_by(table.c.timestamp, table.c.id)
-                )
-                if [(row.data, row.status) for row in rows] == wanted:
-                    return
                 await session.execute(delete(table).where(table.c.key == key))
-                now = time.time_ns()
-                if wanted:
-                    await session.execute(insert(table), self._rows(key, wanted, now))
+                if messages:
+                    await session.execute(insert(table), _rows(key, messages, archived))
                 await session.commit()
         except (OSError, SQLAlchemyError) as exc:
             raise StoreUnavailable(f"The queue's file cannot be used: {exc}.") from exc
 
-    def _rows(self, key: str, wanted: Sequence[tuple[Any, str]], now: int) -> list[dict[str, Any]]:
-        return [
-            {
-                "key": key,
-                "timestamp": now + place,
-                "role": data["role"],
-                "status": status,
-                "data": data,
-            }
-            for place, (data, status) in enumerate(wanted)
-        ]
+
+def _rows(key: str, messages: Sequence[Message], archived: int) -> list[dict[str, Any]]:
+    now = time.time_ns()
+    return [
+        {
+            "key": key,
+            "timestamp": now + place,
+            "role": message.role,
+            "status": (MessageStatus.ARCHIVED if place < archived else MessageStatus.ACTIVE).value,
+            "data": to_chat(message).model_dump(mode="json"),
+        }
+        for place, message in enumerate(messages)
+    ]

@@ -42,17 +42,22 @@ class WatchedRetriever(BaseRetriever):
         super().__init__()
         self._inner = inner
         self.query = ""
+        self.searches = 0
         self.found: Sequence[NodeWithScore] = ()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = self._inner.retrieve(query_bundle)
-        self.query, self.found = query_bundle.query_str, found
+        self._note(query_bundle, found)
         return found
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = await self._inner.aretrieve(query_bundle)
-        self.query, self.found = query_bundle.query_str, found
+        self._note(query_bundle, found)
         return found
+
+    def _note(self, query: QueryBundle, found: Sequence[NodeWithScore]) -> None:
+        self.query, self.found = query.query_str, found
+        self.searches += 1
 
     def recall(self, counter: TokenCounter) -> Recall | None:
         """Return the last search, ``None`` before there was one."""

@@ -1,9 +1,10 @@
 """Real object and record kept together: after a restart, a step back, a failure, an import.
 
 :class:`Keeping` knows after which turn the real object's state was logged last. When a turn
-begins it compares what the object was given with the record; where they differ, the object gets
-its state of the last turn both know, and then what is new. A state is logged just before its turn
-is committed, so a logged state of a turn that is not in the record is simply never read.
+begins it compares what the object was given with the record, and what it keeps in a database
+with what it left there; where they differ, the object gets its state of the last turn both know,
+and then what is new. A state is logged just before its turn is committed, so a logged state of a
+turn that is not in the record is simply never read.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Keeping:
             await self._open(record)
         wanted = [stored for stored in record if stored.id not in self.skipped]
         given = _ids(self._adapter.given.messages)
-        if self.broken or given != _ids(wanted)[: len(given)]:
+        apart = self.broken or given != _ids(wanted)[: len(given)]
+        if apart or not await self._adapter.intact():
             await self._go_back(wanted, turn)
         await self._give(wanted[len(self._adapter.given.messages) :])
 

@@ -38,6 +38,7 @@ from memory_core.prompt import Assembly, Part, Source
 from memory_core.recording import RecordingLLM
 from memory_core.session import OpenTurn, Session
 from memory_core.settings import MemorySettings
+from memory_core.strategies import CONDENSE_ENGINE, CONTEXT_ENGINE
 from memory_core.trace import REPLY, Ask, ModelCall, TurnTrace
 from memory_core.turn_memory import TurnRecorder
 
@@ -134,6 +135,18 @@ class ObservedMemory(OneLoopMemory):
         question must not be lost.
         """
         self._keeping.skipped.add(self._session.append(from_chat(message)).id)
+
+    def play(self, question: str, answer: str) -> TurnTrace:
+        """Take in a turn whose answer is known, asked for the prompt as the agent would."""
+        setup = self._session.knobs.get("setup") or {}
+        searches = setup.get("agent") in (CONTEXT_ENGINE, CONDENSE_ENGINE)
+        if searches:
+            self.get(question)
+        self.put(ChatMessage(role=MessageRole.USER, content=question))
+        if not searches:
+            self.get()
+        self.put(ChatMessage(role=MessageRole.ASSISTANT, content=answer))
+        return self.close_turn()
 
     def close_turn(self, *, error: str = "") -> TurnTrace:
         """Write the strategy's state, commit the running turn and return its trace."""

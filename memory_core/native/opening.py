@@ -2,7 +2,7 @@
 
 Everything a strategy keeps stands under ``native`` in the data folder, in a folder for each user
 and session whose names are digests, and in Chroma collections of the session's own.
-:func:`forget_session` and :func:`forget_user` erase it.
+:func:`forget_session` and :func:`forget_strategies` erase it.
 """
 
 from __future__ import annotations
@@ -126,13 +126,16 @@ def folder_of(folder: Path, key: SessionKey) -> Path:
 def forget_session(folder: Path, key: SessionKey, vectors: VectorDatabase | None = None) -> None:
     """Erase what strategies keep of a session."""
     shutil.rmtree(folder_of(folder, key), ignore_errors=True)
-    _drop(vectors, key.user, _title_start(key))
+    if vectors is None:
+        return
+    for found in vectors.collections(key.user):
+        if found.title.startswith(_title_start(key)):
+            vectors.drop(found.name)
 
 
-def forget_user(folder: Path, user: str, vectors: VectorDatabase | None = None) -> None:
-    """Erase what strategies keep of a user."""
+def forget_strategies(folder: Path, user: str) -> None:
+    """Erase what strategies keep of a user in files; collections go with the user's others."""
     shutil.rmtree(folder / NATIVE / _digest(user), ignore_errors=True)
-    _drop(vectors, user, "strategy of session ")
 
 
 async def _preview(
@@ -213,7 +216,7 @@ def _open_collection(
     database: ChromaDatabase, key: SessionKey, block: str, embedder: Embedder
 ) -> Collection:
     spec = CollectionSpec(
-        title=f"{_title_start(key)}, block {block} / {embedder.name}",
+        title=f"{_title_start(key)}{block} / {embedder.name} / {_digest(key.user)}",
         model=embedder.name,
         dimension=embedder.dimension,
         user=key.user,
@@ -224,16 +227,8 @@ def _open_collection(
     return Collection(ChromaVectorStore(chroma_collection=index.collection), index.metric)
 
 
-def _drop(vectors: VectorDatabase | None, user: str, start: str) -> None:
-    if vectors is None:
-        return
-    for found in vectors.collections():
-        if found.user == user and found.title.startswith(start):
-            vectors.drop(found.name)
-
-
 def _title_start(key: SessionKey) -> str:
-    return f"strategy of session {_digest(key.user)[:12]} {key.session}"
+    return f"strategy of session {key.session}, block "
 
 
 def _digest(name: str) -> str:

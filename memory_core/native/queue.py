@@ -129,8 +129,7 @@ class MemoryAdapter(Adapter):
         self._flushes = [Flush(*flush) for flush in state.data.get("flushes", ())]
         self._queue.archived.clear()
         self._blocks.taken.clear()
-        chats = self.given.chats()
-        await self._store.hold(self._memory.session_id, chats, archived=self._archived)
+        await self._store.hold(self._memory.session_id, self._wanted(), archived=self._archived)
         facts, waiting = state.data.get("facts", {}), state.data.get("waiting", {})
         for block in self.watched:
             block.wait_for([_batch_from_json(item) for item in waiting.get(block.name, ())])
@@ -138,6 +137,16 @@ class MemoryAdapter(Adapter):
                 block.inner.facts = [str(fact) for fact in facts.get(block.name, ())]
         for records in self._records.values():
             records.hold(state.added)
+
+    async def intact(self) -> bool:
+        """Return whether table and records are as they were left, whoever else has the files."""
+        key = self._memory.session_id
+        return all(records.intact() for records in self._records.values()) and (
+            await self._store.holds(key, self._wanted(), archived=self._archived)
+        )
+
+    def _wanted(self) -> list[Message]:
+        return [stored.message for stored in self.given.messages]
 
     async def close(self) -> None:
         """Let go of the table."""

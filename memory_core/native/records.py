@@ -29,6 +29,7 @@ class Records:
         self._journal = journal
         self._embedding = embedding
         self._told: set[str] = set()
+        self._known: set[str] = set()
 
     def searches(self) -> list[Searched]:
         """Return the searches since this was last asked."""
@@ -44,7 +45,10 @@ class Records:
 
     def drain(self) -> tuple[list[Json], list[str]]:
         """Return the records added and the ids removed since this was last asked."""
-        added = [{**item, "store": self.name} for item in self._journal.added.values()]
+        about = {"store": self.name, "model": self._embedding.model_name}
+        added = [{**item, **about} for item in self._journal.added.values()]
+        self._known |= set(self._journal.added)
+        self._known -= set(self._journal.removed)
         removed = list(self._journal.removed)
         self._journal.added.clear()
         self._journal.removed.clear()
@@ -57,12 +61,18 @@ class Records:
         self.searches()
         wanted = {r["id"]: r for r in records if r.get("store") == self.name}
         inner = self.store.inner
+        self._known = set(wanted)
         have = set(self._ids())
         if unwanted := sorted(have - set(wanted)):
             inner.delete_nodes(unwanted)
         missing = [record for record_id, record in wanted.items() if record_id not in have]
         if missing:
             inner.add(nodes_of(missing, self._embedding))
+
+    def intact(self) -> bool:
+        """Return whether the store holds what was put there, and nothing else."""
+        new = (self._known | set(self._journal.added)) - set(self._journal.removed)
+        return set(self._ids()) == new
 
     def replace(self, other: Records) -> None:
         """Go on with another store and its journal."""
@@ -82,13 +92,18 @@ class FrozenRecords(Records):
     def hold(self, records: Iterable[Json]) -> None:
         """Leave the store as it is."""
 
+    def intact(self) -> bool:
+        """Say that it is: a preview looks at what there is."""
+        return True
+
 
 def nodes_of(records: Sequence[Mapping[str, Json]], embedding: BaseEmbedding) -> list[BaseNode]:
-    """Return records as nodes with their vectors."""
+    """Return records as nodes with their vectors, embedded anew where another model made them."""
     nodes: list[BaseNode] = []
     for record in records:
         node = TextNode.from_dict(dict(record["node"]))
-        vector = record.get("vector")
+        same = record.get("model") == embedding.model_name
+        vector = record.get("vector") if same else None
         node.embedding = (
             list(vector)
             if vector is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
@@ -12,11 +13,12 @@ from memory_core import strategies as s
 from memory_core.agent import Finished
 from memory_core.engine import create_session
 from memory_core.errors import StoreUnavailable
-from memory_core.native.opening import folder_of, forget_session, forget_user
+from memory_core.native.opening import folder_of, forget_session, forget_strategies
 from memory_core.settings import MemorySettings
 from memory_core.stores.opening import open_store
 from memory_core.stores.protocols import SessionKey
 from memory_core.stores.vectors.chroma import open_chroma
+from memory_core.testing import HashEmbedder
 from tests.core.native.rig import PAIRINGS, STRATEGIES, Rig, last_failure, setup_of
 
 KEY = SessionKey("u", "s")
@@ -150,11 +152,41 @@ def test_forgetting_a_session_or_user_erases_what_strategies_keep(tmp_path):
             rig.say(text)
     forget_session(tmp_path, KEY, vectors)
     assert not folder_of(tmp_path, KEY).exists()
-    assert [c.title.endswith("block earlier / hash-16") for c in vectors.collections()] == [True]
+    assert ["session t, block earlier" in c.title for c in vectors.collections("u")] == [True]
     assert folder_of(tmp_path, SessionKey("u", "t")).exists()
-    forget_user(tmp_path, "u", vectors)
-    assert not vectors.collections()
+    forget_strategies(tmp_path, "u")
     assert not [path for path in (tmp_path / "native").rglob("*") if path.is_file()]
+
+
+def test_what_another_program_did_to_the_files_is_put_right(tmp_path):
+    """Rows and records that are not what the strategy left are made so before the next turn."""
+    vectors = open_chroma()
+    rig = opened(setup_of(s.MEMORY_BLOCKS), tmp_path / "one", vectors=vectors)
+    other = opened(setup_of(s.MEMORY_BLOCKS), tmp_path / "two")
+    for text in SAID:
+        rig.say(text)
+        other.say(text)
+    (found,) = vectors.collections("u")
+    held = vectors.opened(found.name)
+    vectors.opened(found.name).delete(held.ids())
+    table = folder_of(tmp_path / "one", KEY) / f"{s.MEMORY_BLOCKS}.db"
+    with sqlite3.connect(table) as database:
+        database.execute("delete from llama_index_memory where id > 2")
+    rig.say("When does the ferry leave?")
+    other.say("When does the ferry leave?")
+    assert rig.replies() == other.replies()
+
+
+def test_another_embedding_model_embeds_the_records_anew(tmp_path):
+    """Vectors of one model are never searched with those of another."""
+    rig = opened(setup_of(s.VECTOR_MEMORY), tmp_path)
+    for text in SAID:
+        rig.say(text)
+    rig.session.store.close()
+    again = opened(setup_of(s.VECTOR_MEMORY), tmp_path, embedder=HashEmbedder(24))
+    events = again.say("When does the ferry leave?")
+    assert isinstance(events[-1], Finished)
+    assert len(again.session.last_trace.assembly.recall.hits) == 3
 
 
 def test_messages_put_without_an_agent_close_their_turns(tmp_path):
