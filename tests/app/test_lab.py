@@ -1,0 +1,232 @@
+"""The Tuning lab in process: conversation, questions, sweep, map, misses, apply, keep, compare."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from memory_core.lab.saving import saved
+from memory_core.samples import load_sample
+from tests.app.conftest import PATIENCE, checked, page_of
+from tests.app.played import open_page, play
+from ui.lab.place import FILE, SAMPLE
+
+PAGE = "6_Tuning_lab.py"
+SMALL = {"lab-x-token_limit": "300, 700", "lab-y-top_k": "0, 4"}
+CHAT = [
+    {"role": "user", "content": "Hi, my name is Ana and I'm allergic to peanuts."},
+    {"role": "assistant", "content": "Noted, Ana."},
+    *(
+        message
+        for n in range(12)
+        for message in (
+            {"role": "user", "content": f"Tell me a story about the harbour, day {n}. <b>*x*</b>"},
+            {"role": "assistant", "content": f"The boats of day {n} came home late, all at once."},
+        )
+    ),
+]
+
+
+def shown(at):
+    """Return all texts of the page."""
+    return "\n".join(e.value for e in (*at.markdown, *at.caption, *at.text, *at.code))
+
+
+def press(at, key):
+    """Press a button by its key."""
+    at.button(key=key).click()
+    return checked(at.run())
+
+
+def sample(at):
+    """Tune for the bakery."""
+    at.segmented_control(key="lab-source").set_value(SAMPLE)
+    return checked(at.run())
+
+
+def swept(at, **values):
+    """Run a small sweep to its end."""
+    for key, text in {**SMALL, **values}.items():
+        at.text_input(key=key).set_value(text)
+    checked(at.run())
+    press(at, "lab-run")
+    place = page_of(at).lab
+    if place.running is not None:
+        place.running.join(PATIENCE)
+        checked(at.run())
+    assert place.running is None
+    assert not at.error, [e.value for e in at.error]
+    return at
+
+
+def drop(at, data, name="chat.json"):
+    """Drop a file."""
+    at.segmented_control(key="lab-source").set_value(FILE)
+    checked(at.run())
+    at.file_uploader(key="lab-file").set_value((name, data, "application/json"))
+    return checked(at.run())
+
+
+def test_an_empty_page_teaches_and_offers_a_sample(engine):
+    """Without a chat the page says what it will show, and one button gets there."""
+    at = open_page(PAGE)
+    assert "A sweep plans the prompt of every question" in shown(at)
+    press(at, "lab-try")
+    assert page_of(at).lab.subject.title == load_sample("bakery").title
+    assert not at.button(key="lab-run").disabled
+
+
+def test_a_sweep_of_a_sample_is_what_the_core_measures(engine):
+    """Every cell is there, the figures on the page are those of the table, misses come with why."""
+    at = swept(sample(open_page(PAGE)))
+    place = page_of(at).lab
+    assert place.result.complete
+    assert len(place.result.cells) == 4
+    assert place.found(place.result).words in shown(at)
+    at.selectbox(key="lab-cell-x").set_value(0)
+    at.selectbox(key="lab-cell-y").set_value(0)
+    checked(at.run())
+    worst = place.result.cell(0, 0)
+    missed = place.result.missed(worst)
+    assert missed
+    assert missed[0].question.text in shown(at)
+    press(at, f"lab-why-{missed[0].number}-{missed[0].missing[0]}")
+    assert "Stopped." in shown(at)
+
+
+def test_the_other_planner_and_the_other_measures(engine):
+    """The tutorial memory is swept as well; any, all and share are three maps of one sweep."""
+    at = sample(open_page(PAGE))
+    at.selectbox(key="lab-mode").set_value("tutorial")
+    at = swept(at)
+    result = page_of(at).lab.result
+    assert result.base.strategy == "tutorial"
+    for measure in ("any", "all", "share"):
+        at.segmented_control(key="lab-measure").set_value(measure)
+        checked(at.run())
+        assert page_of(at).lab.found(result).choice.measure == measure
+
+
+def test_a_dropped_file_is_told_asked_about_and_stored_only_when_wanted(engine):
+    """Preview first; proposed questions count once accepted; storing is a button."""
+    at = drop(open_page(PAGE), json.dumps(CHAT).encode())
+    assert "26 messages, 0 recall questions" in shown(at)
+    assert at.button(key="lab-run").disabled
+    press(at, "lab-propose")
+    questions = page_of(at).lab.questions
+    assert questions
+    assert not any(q.accepted for q in questions)
+    assert at.button(key="lab-run").disabled
+    press(at, "lab-accept")
+    swept(at)
+    before = len(engine.sessions("local"))
+    press(at, "lab-store")
+    assert len(engine.sessions("local")) == before + 1
+    assert page_of(at).chat.messages[0].message.text == CHAT[0]["content"]
+    assert not any(b.key == "lab-store" for b in at.button)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"[" * 3000, b'{"a": 1}'])
+def test_a_file_that_is_no_conversation_is_refused_in_words(engine, data):
+    """A hostile file leaves one clear error and nothing to sweep."""
+    at = drop(open_page(PAGE), data, "x.json")
+    assert len(at.error) == 1
+    assert not any(b.key == "lab-run" for b in at.button)
+
+
+def test_a_question_written_by_hand_is_asked(engine):
+    """Question, expected text and the messages clicked as evidence make a question of one's own."""
+    at = drop(open_page(PAGE), json.dumps(CHAT).encode())
+    at.text_input(key="lab-text").set_value("Who am I?")
+    at.text_input(key="lab-find").set_value("my name")
+    checked(at.run())
+    press(at, "lab-add")
+    assert "No message is marked" in at.error[0].value
+    at.multiselect(key="lab-evidence").set_value([0])
+    checked(at.run())
+    press(at, "lab-add")
+    (question,) = page_of(at).lab.questions
+    assert (question.question, question.evidence, question.origin) == ("Who am I?", (0,), "hand")
+    assert at.text_input(key="lab-text").value == ""
+    swept(at)
+
+
+def test_questions_of_a_played_sample_belong_to_its_session(engine):
+    """The open session is what is tuned for at first; questions outlive a look elsewhere."""
+    info = play(engine, turns=3)
+    at = open_page(PAGE)
+    assert page_of(at).lab.subject.id == info.key.session
+    press(at, "lab-propose")
+    press(at, "lab-accept")
+    before = page_of(at).lab.questions
+    sample(at)
+    at.segmented_control(key="lab-source").set_value("This session")
+    checked(at.run())
+    assert page_of(at).lab.questions == before
+
+
+def test_apply_gives_the_session_the_chosen_cell(engine):
+    """The knobs of the session become those that were measured, and are kept with it."""
+    info = play(engine, turns=3)
+    at = swept(sample(open_page(PAGE)))
+    at.selectbox(key="lab-cell-x").set_value(1)
+    at.selectbox(key="lab-cell-y").set_value(0)
+    checked(at.run())
+    assert "top_k: 4 → 0" in shown(at)
+    assert "token_limit=700" in shown(at)
+    at.button(key="lab-apply").click()
+    at.run()
+    settings = page_of(at).settings
+    assert (settings.token_limit, settings.top_k) == (700, 0)
+    assert engine.store.session(info.key).settings["memory"]["token_limit"] == 700
+
+
+@pytest.mark.parametrize("values", ["", "many", "1:2:3:4", "-5", "1:9999999", "300, \x00"])
+def test_values_that_make_no_axis_are_refused_in_words(engine, values):
+    """A wrong list says what is wrong with it; nothing runs."""
+    at = sample(open_page(PAGE))
+    at.text_input(key="lab-x-token_limit").set_value(values)
+    checked(at.run())
+    press(at, "lab-run")
+    assert at.error
+    assert page_of(at).lab.running is None
+
+
+def test_a_stopped_sweep_keeps_the_cells_it_has(engine):
+    """Stopping leaves a map with holes that can be looked at like any other."""
+    at = sample(open_page(PAGE))
+    at.text_input(key="lab-x-token_limit").set_value("300:2000:40")
+    checked(at.run())
+    press(at, "lab-run")
+    place = page_of(at).lab
+    if place.running is not None:
+        place.running.stop()
+        place.running.join(PATIENCE)
+    checked(at.run())
+    assert place.running is None
+    assert not at.error
+
+
+def test_sweeps_are_saved_opened_again_and_compared(engine, tmp_path):
+    """Under its name a sweep comes back as it was; two are compared cell by cell."""
+    at = swept(sample(open_page(PAGE)))
+    first = page_of(at).lab.result
+    at.text_input(key="lab-name").set_value("Mine <b>*1*</b>")
+    checked(at.run())
+    press(at, "lab-save")
+    (kept,) = saved(engine.config.folder / "sweeps")
+    assert kept.name == "Mine <b>*1*</b>"
+    at.selectbox(key="lab-mode").set_value("tutorial")
+    swept(at)
+    press(at, "lab-compare")
+    assert "Of 4 cells that both have" in shown(at)
+    press(at, "lab-open")
+    place = page_of(at).lab
+    assert place.result == first
+    missed = place.result.missed(place.result.cell(0, 0))
+    at.selectbox(key="lab-cell-x").set_value(0)
+    at.selectbox(key="lab-cell-y").set_value(0)
+    checked(at.run())
+    press(at, f"lab-why-{missed[0].number}-{missed[0].missing[0]}")
+    assert "opened again" in shown(at)

@@ -1,0 +1,139 @@
+"""What a visitor has open in the Tuning lab; kept with the page state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memory_core.errors import MemoryInspectorError
+from memory_core.interchange.values import Conversation, ImportPreview
+from memory_core.lab.axes import TOKEN_LIMIT, TOP_K
+from memory_core.lab.cells import Measure
+from memory_core.lab.choosing import KEEP
+from memory_core.lab.prepare import Prepared
+from memory_core.lab.sweep import LAYERED
+from memory_core.lab.table import SweepResult
+from memory_core.messages import Message
+from memory_core.questions import RecallQuestion
+from memory_core.whynot import WhyNot
+from ui.state import PageState
+from ui.view_models.lab import Findings, findings
+
+if TYPE_CHECKING:
+    from ui.lab.running import Running
+
+SESSION, SAMPLE, FILE = "This session", "A sample", "A file"
+SOURCES = (SESSION, SAMPLE, FILE)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The conversation that is tuned for. ``id`` tells it from every other one of its source."""
+
+    source: str
+    id: str
+    title: str
+    messages: tuple[Message, ...]
+    times: tuple[datetime | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A file that was dropped in: what it holds, and the conversation of it that was chosen."""
+
+    file: str
+    preview: ImportPreview
+    number: int
+    conversation: Conversation
+
+
+@dataclass
+class LabPlace:
+    """Where a visitor stands in the lab.
+
+    ``table`` are the questions as the table on the page was given them, ``questions`` as edited
+    there; ``version`` grows with every new table. ``values`` are an axis's values as written.
+    ``chosen`` is the cell that is looked at; ``asked``, the miss whose reason is shown, is a
+    question by its number and a message by its index.
+    ``prepared`` belongs to the sweep of ``result`` and is absent when that was opened again.
+    """
+
+    source: str = SESSION
+    sample: str = ""
+    dropped: Dropped | None = None
+    subject: Subject | None = None
+    questions: tuple[RecallQuestion, ...] = ()
+    table: tuple[RecallQuestion, ...] = ()
+    version: int = 0
+    x: str = TOKEN_LIMIT
+    y: str = TOP_K
+    values: dict[str, str] = field(default_factory=dict)
+    mode: str = LAYERED
+    measure: Measure = Measure.SHARE
+    keep: float = KEEP
+    running: Running | None = None
+    result: SweepResult | None = None
+    prepared: Prepared | None = None
+    said: tuple[Message, ...] = ()
+    chosen: tuple[int, int] | None = None
+    asked: tuple[int, int] | None = None
+    why: tuple[object, WhyNot] | None = None
+    name: str = ""
+    compared: tuple[str, SweepResult] | None = None
+    told: str = ""
+    error: MemoryInspectorError | None = None
+    _kept: dict[tuple[str, str], tuple[RecallQuestion, ...]] = field(default_factory=dict)
+    _found: tuple[object, Findings] | None = None
+
+    def ask(self, questions: tuple[RecallQuestion, ...]) -> None:
+        """Put these questions into a new table."""
+        self.table = questions
+        self.version += 1
+        self.edit(questions)
+
+    def edit(self, questions: tuple[RecallQuestion, ...]) -> None:
+        """Take in what was edited in the table; it is kept while other conversations are seen."""
+        self.questions = questions
+        if self.subject is not None:
+            self._kept[self.subject.source, self.subject.id] = questions
+
+    def take(self, subject: Subject, questions: tuple[RecallQuestion, ...]) -> None:
+        """Tune for this conversation; the first time with the questions that it brings."""
+        key = (subject.source, subject.id)
+        before = self.subject
+        self.subject = subject
+        if before is None or (before.source, before.id) != key:
+            self.ask(self._kept.get(key, questions))
+
+    def leave(self) -> None:
+        """Tune for no conversation until one is taken."""
+        self.subject = None
+
+    def show(
+        self,
+        result: SweepResult | None,
+        prepared: Prepared | None = None,
+        said: tuple[Message, ...] = (),
+    ) -> None:
+        """Look at a sweep, at first at the cell it recommends."""
+        self.result, self.prepared, self.said = result, prepared, said
+        self.asked = self.why = self.compared = self._found = None
+        self.chosen = None
+        if result is not None and result.cells:
+            cell = self.found(result).choice.cell
+            self.chosen = (cell.x, cell.y)
+
+    def found(self, result: SweepResult) -> Findings:
+        """Return what the sweep says by the measure at hand; worked out once."""
+        key = (id(result), len(result.cells), self.measure, self.keep)
+        if self._found is None or self._found[0] != key:
+            self._found = (key, findings(result, self.measure, self.keep))
+        return self._found[1]
+
+
+def place_of(page: PageState) -> LabPlace:
+    """Return a visitor's place, made at the first call."""
+    if page.lab is None:
+        page.lab = LabPlace()
+    return page.lab

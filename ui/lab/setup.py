@@ -1,0 +1,202 @@
+"""Which two knobs are turned and how far, who plans, and the button that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from memory_core.errors import InvalidInput, MemoryInspectorError
+from memory_core.lab.axes import (
+    EMBEDDING,
+    SHARES,
+    STRATEGY,
+    TITLES,
+    TOKEN_LIMIT,
+    TOP_K,
+    Axis,
+    Point,
+    grid,
+)
+from memory_core.lab.embedded import EmbeddingCache, Progress
+from memory_core.lab.inputs import make_input
+from memory_core.lab.sweep import STRATEGIES, Sweep, prepare_sweep
+from memory_core.models.catalogue import MINILM, WORDLLAMA, EmbeddingChoice
+from memory_core.models.embeddings import build_embedder, needs_download
+from memory_core.prompt import Source
+from ui import resources
+from ui.lab.place import LabPlace, place_of
+from ui.lab.running import Running
+from ui.state import PageState, mine, seed, value_of
+
+if TYPE_CHECKING:
+    from memory_core.engine import Engine
+    from memory_core.models.embeddings import Embedder
+
+VALUES: Mapping[str, str] = {
+    TOKEN_LIMIT: "400:2400:11",
+    TOP_K: "0:10",
+    "threshold": "0:0.5:6",
+    SHARES: "80/10/10, 60/20/20, 40/40/20, 20/60/20",
+    "summary_every": "2, 4, 6, 10, 20",
+    "summary_tokens": "60, 120, 240",
+    "window_rule": "exact, llama_index",
+    STRATEGY: ", ".join(STRATEGIES),
+    EMBEDDING: WORDLLAMA,
+    "recall_method": "dense, bm25, hybrid",
+    "weight_dense": "0:2:5",
+    "weight_bm25": "0:2:5",
+    "weight_neighbours": "0:1:6",
+    "weight_recency": "0:1:6",
+    "recency_days": "1, 7, 30, 90",
+    "diversity": "0:1:6",
+    "context_window": "2048, 4096, 8192",
+    "reply_reserve": "256, 512, 1024",
+}
+"""What each axis sweeps at first."""
+
+_MODE, _X, _Y = "lab-mode", "lab-x", "lab-y"
+_MOST = 4_000  # characters of an axis's values
+_HELP = 'As a list "400, 800", a range "1:10" or evenly spaced "500:4000:8".'
+
+
+def draw(place: LabPlace) -> None:
+    """Draw the knobs."""
+    st.markdown("**Sweep**")
+    for key, name, label in ((_X, place.x, "Across"), (_Y, place.y, "Down")):
+        _axis(place, key, name, label)
+    seed(_MODE, place.mode)
+    st.selectbox(
+        "Planned by",
+        list(STRATEGIES),
+        key=_MODE,
+        format_func=lambda name: STRATEGIES[name].title,
+        help="\n\n".join(f"{s.title}: {s.about}" for s in STRATEGIES.values()),
+        on_change=_to_mode,
+    )
+    st.caption("The other knobs stand as in the open session. No model is asked.")
+
+
+def draw_button(place: LabPlace) -> None:
+    """Draw what runs the sweep, beside the map it fills."""
+    asked = sum(question.accepted for question in place.questions)
+    running = place.running is not None
+    if not asked:
+        st.caption("A sweep needs at least one question that is used.")
+    st.button(
+        "Run the sweep",
+        key="lab-run",
+        type="primary",
+        icon=":material/play_arrow:",
+        disabled=running or not asked,
+        on_click=run,
+    )
+
+
+def run() -> None:
+    """Start a sweep of what stands on the page."""
+    page, engine = mine(), resources.engine()
+    place = place_of(page)
+    if engine is None or place.subject is None or place.running is not None:
+        return
+    try:
+        place.running = _start(page, engine, place)
+    except MemoryInspectorError as exc:
+        place.error = exc
+        return
+    place.show(None)
+
+
+def _start(page: PageState, engine: Engine, place: LabPlace) -> Running | None:
+    subject, chat = place.subject, page.chat
+    if subject is None or chat is None:
+        return None
+    asked = make_input(subject.title, subject.messages, place.questions, times=subject.times)
+    axes = [Axis.parse(name, values_of(place, name)) for name in (place.x, place.y)]
+    embedders = {engine.embedder.name: engine.embedder}
+    for at, axis in enumerate(axes):
+        if axis.name == EMBEDDING:
+            made = [_embedder(str(kind), engine) for kind in axis.values]
+            embedders |= {one.name: one for one in made}
+            axes[at] = Axis(EMBEDDING, tuple(one.name for one in made))
+    x, y = axes
+    base = Point(page.settings, place.mode, engine.embedder.name)
+    cells = sum(map(len, grid(x, y, base)))
+    counter = chat.session.counter
+    tools = chat.preview().tokens_by_source().get(Source.TOOLS, 0)
+    folder = engine.config.folder if engine.config is not None else None
+    cache = EmbeddingCache(folder / "embeddings.sqlite" if folder is not None else None)
+    place.said = subject.messages
+
+    def prepare(progress: Progress) -> Sweep:
+        return prepare_sweep(
+            asked,
+            x,
+            y,
+            base=base,
+            counter=counter,
+            embedders=list(embedders.values()),
+            cache=cache,
+            tool_tokens=tools,
+            progress=progress,
+        )
+
+    return Running(prepare, total=cells)
+
+
+def values_of(place: LabPlace, name: str) -> str:
+    """Return an axis's values as they are written."""
+    return place.values.get(name, VALUES[name])
+
+
+def _axis(place: LabPlace, key: str, name: str, label: str) -> None:
+    seed(key, name)
+    st.selectbox(
+        label,
+        list(TITLES),
+        key=key,
+        format_func=TITLES.__getitem__,
+        on_change=_to_axis,
+        args=(key,),
+    )
+    values = f"{key}-{name}"
+    seed(values, values_of(place, name))
+    st.text_input(
+        f"Values of {TITLES[name]}",
+        key=values,
+        max_chars=_MOST,
+        help=_HELP,
+        label_visibility="collapsed",
+        on_change=_to_values,
+        args=(values, name),
+    )
+
+
+def _embedder(kind: str, engine: Engine) -> Embedder:
+    """Return a local embedding model by its kind, or the engine's own by its name."""
+    if kind == engine.embedder.name:
+        return engine.embedder
+    choice = EmbeddingChoice(kind) if kind in (WORDLLAMA, MINILM) else None
+    if choice is None or needs_download(choice):
+        raise InvalidInput(
+            f"There is no embedding model {kind!r:.60} on this machine.",
+            next_step=f"Write {WORDLLAMA}, {MINILM} (once downloaded), {engine.embedder.name}.",
+        )
+    return build_embedder(choice)
+
+
+def _to_axis(key: str) -> None:
+    place, name = place_of(mine()), str(value_of(key))
+    if key == _X:
+        place.x = name
+    else:
+        place.y = name
+
+
+def _to_values(key: str, name: str) -> None:
+    place_of(mine()).values[name] = str(value_of(key) or "")
+
+
+def _to_mode() -> None:
+    place_of(mine()).mode = str(value_of(_MODE))
