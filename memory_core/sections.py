@@ -1,7 +1,7 @@
 """The sections of state, summary and key facts: their texts, and which of them fit.
 
 Each section ends in line breaks and begins with none, so its tokens can be counted by itself.
-State and summary stand whole or not at all; key facts fill what is left one by one.
+State and summary stand whole or not at all; key facts come one by one.
 """
 
 from __future__ import annotations
@@ -39,25 +39,38 @@ def state_sections(
 ) -> tuple[list[Section], list[Omission], int]:
     """Return the sections of state, summary and key facts that fit, what does not, all tokens.
 
-    Facts that the summary holds word for word are not repeated; of the others, those that were
-    asked to be remembered come first, then the newest.
+    Facts that the summary holds word for word are not repeated. Of the others, those that were
+    asked to be remembered come first, then the newest; a third of what the state leaves is
+    spared for them, at least the first, the summary takes what it needs of the rest, and more
+    facts fill up.
     """
     kept: list[Section] = []
     dropped: list[Omission] = []
     left, needs = room, 0
-    for section in (_state(state, counter), _summary(summary, messages, counter)):
+
+    def take(section: Section | None, spared: int) -> None:
+        nonlocal left, needs
         if section is None:
-            continue
+            return
         needs += section.tokens
-        if section.tokens <= left:
+        if section.tokens <= left - spared:
             kept.append(section)
             left -= section.tokens
         else:
-            dropped.append(_no_room(section, left))
+            dropped.append(_no_room(section, left - spared))
+
+    facts = sorted(
+        state.key_facts, key=lambda fact: (fact.source == "remember", fact.turn), reverse=True
+    )
+    lost = [fact for fact in facts if fact.id not in summary.kept]
+    take(_state(state, counter), 0)
+    spared = (
+        _fitting_facts(lost, counter, left // 3)[0] or _fitting_facts(lost[:1], counter, left)[0]
+    )
+    take(_summary(summary, messages, counter), spared.tokens if spared is not None else 0)
     told = {i for section in kept for i in section.ids}
-    facts = [fact for fact in state.key_facts if fact.id not in told]
-    facts.sort(key=lambda fact: (fact.source == "remember", fact.turn), reverse=True)
-    chosen, needed, waiting = _fitting_facts(facts, counter, left)
+    untold = [fact for fact in facts if fact.id not in told]
+    chosen, needed, waiting = _fitting_facts(untold, counter, left)
     dropped += waiting
     if chosen is not None:
         kept.append(chosen)

@@ -56,7 +56,7 @@ class MemorySettings:
     diversity: float = 0.0
     summarise: bool = True
     summary_every: int = 6
-    summary_tokens: int = 120
+    summary_tokens: int = 100
     remember_turns: bool = True
     tools: bool = True
 
