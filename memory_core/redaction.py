@@ -74,10 +74,15 @@ class Redactor:
             counts.update(found.counts)
             return found.text
         if isinstance(value, Mapping):
-            return {
-                k: v if isinstance(k, str) and _IS_ID.search(k) else self.json(v, counts)
-                for k, v in value.items()
-            }
+            out: dict[Json, Json] = {}
+            for key, item in value.items():
+                name = self.json(key, counts)
+                number = 2
+                while name in out:  # two keys that are told apart only by what is taken out
+                    name, number = f"{self.json(key, Counter())} {number}", number + 1
+                is_id = isinstance(key, str) and _IS_ID.search(key)
+                out[name] = item if is_id else self.json(item, counts)
+            return out
         if isinstance(value, (list, tuple)):
             return [self.json(item, counts) for item in value]
         return value

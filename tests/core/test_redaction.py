@@ -122,6 +122,14 @@ def test_a_message_is_redacted_wherever_it_holds_text():
     assert Redactor().message(plain) == (plain, {})
 
 
+def test_keys_are_redacted_and_stay_apart():
+    """A key that says too much is redacted as well, and no entry takes another's place."""
+    counts: Counter[str] = Counter()
+    found = Redactor().json({"a@x.example": 1, "b@x.example": 2, "c@x.example": 3}, counts)
+    assert found == {"[e-mail]": 1, "[e-mail] 2": 2, "[e-mail] 3": 3}
+    assert counts == {EMAIL: 3}
+
+
 def test_a_trace_is_redacted_as_json():
     """JSON text is read, redacted and written; anything else is redacted as text."""
     counts: Counter[str] = Counter()
