@@ -91,6 +91,9 @@ def test_a_sweep_of_a_sample_is_what_the_core_measures(engine):
     missed = place.result.missed(worst)
     assert missed
     assert missed[0].question.text in shown(at)
+    index = missed[0].missing[0]
+    assert f"message {index + 1}" in shown(at)
+    assert place.subject.messages[index].text[:60] in shown(at)
     press(at, f"lab-why-{missed[0].number}-{missed[0].missing[0]}")
     assert "Stopped." in shown(at)
 
@@ -125,6 +128,21 @@ def test_a_dropped_file_is_told_asked_about_and_stored_only_when_wanted(engine):
     assert len(engine.sessions("local")) == before + 1
     assert page_of(at).chat.messages[0].message.text == CHAT[0]["content"]
     assert not any(b.key == "lab-store" for b in at.button)
+
+
+def test_any_conversation_of_a_file_can_be_chosen(engine):
+    """A file of several conversations opens at one; the other is a choice away and stays chosen."""
+    store = {
+        name: [{"role": "user", "content": f"I live in {name}."}, CHAT[1]]
+        for name in ("Lisbon", "Porto")
+    }
+    data = json.dumps({"store": store, "class_name": "SimpleChatStore"}).encode()
+    at = drop(open_page(PAGE), data)
+    assert page_of(at).lab.subject.messages[0].text == "I live in Lisbon."
+    at.selectbox(key="lab-number").set_value(1)
+    checked(at.run())
+    checked(at.run())
+    assert page_of(at).lab.subject.messages[0].text == "I live in Porto."
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe\x00", b"[" * 3000, b'{"a": 1}'])

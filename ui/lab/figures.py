@@ -13,7 +13,7 @@ from ui.view_models.lab import Findings, HeatView
 
 _CELL, _AROUND, _LEAST, _HIGHEST = 30, 90, 260, 720  # pixels
 _LETTERS = 400  # cells up to which each shows its figure
-_TICKS = 12
+_TICKS, _LETTERS_A_LINE = 12, 34  # labels along an axis, and letters of all those below the map
 _SCALE = [[0, "#EDF4FA"], [0.5, "#6FA8D6"], [1, "#0B5394"]]
 Place = tuple[int, int]
 
@@ -24,7 +24,7 @@ def heat_figure(view: HeatView, *, chosen: Place | None, best: Place | None) -> 
     small = len(columns) * len(rows) <= _LETTERS
     known = [(x, y) for y in rows for x in columns if view.evidence[y][x] is not None]
     texts = [
-        [_percent(value) + ("★" if (x, y) == best else "") for x, value in enumerate(row)]
+        [_figure(value) + ("★" if (x, y) == best else "") for x, value in enumerate(row)]
         for y, row in enumerate(view.evidence)
     ]
     heat: Figure = {
@@ -62,7 +62,8 @@ def heat_figure(view: HeatView, *, chosen: Place | None, best: Place | None) -> 
             "hovermode": "closest",
             "clickmode": "event+select",
             "dragmode": False,
-            "xaxis": _axis(view.x_title, view.x) | {"range": [-0.5, len(columns) - 0.5]},
+            "xaxis": _axis(view.x_title, view.x, most=_LETTERS_A_LINE)
+            | {"range": [-0.5, len(columns) - 0.5]},
             "yaxis": _axis(view.y_title, view.y)
             | {"range": [-0.5, len(rows) - 0.5], "automargin": True},
             "shapes": [_around(*chosen)] if chosen is not None else [],
@@ -160,8 +161,11 @@ def front_figure(result: SweepResult, found: Findings, *, chosen: Place | None) 
     }
 
 
-def _axis(title: str, values: tuple[str, ...]) -> Figure:
+def _axis(title: str, values: tuple[str, ...], *, most: int = 0) -> Figure:
+    """Return an axis with a label for every value, or every few where they do not fit."""
     step = max(1, -(-len(values) // _TICKS))
+    if most:
+        step = max(step, -(-sum(map(len, values)) // most))
     ticks = list(range(0, len(values), step))
     return {
         "title": {"text": title, "standoff": 4},
@@ -180,6 +184,11 @@ def _hover(view: HeatView, x: int, y: int) -> str:
         f"{view.x_title} {_plain(view.x[x])}<br>{view.y_title} {_plain(view.y[y])}<br>"
         f"evidence {_percent(view.evidence[y][x])} · {tokens:,.0f} tokens"
     )
+
+
+def _figure(value: float | None) -> str:
+    """Return a share in per cent without the sign, for which a cell has no room."""
+    return "" if value is None else f"{100 * value:.0f}"
 
 
 def _percent(value: float | None) -> str:

@@ -30,7 +30,7 @@ def settle(place: LabPlace) -> None:
     place.running = None
     place.error = running.error
     result, sweep = running.now(), running.sweep
-    place.show(result, sweep.prepared if sweep is not None else None, place.said)
+    place.show(result, sweep.prepared if sweep is not None else None)
     if running.stopped:
         known = len(result.cells) if result is not None else 0
         place.told = f"Stopped: {known:,} of {plural(running.total, 'cell')} were measured."
@@ -77,7 +77,7 @@ def draw(place: LabPlace, result: SweepResult) -> None:
     st.caption(
         f"{plural(len(result.questions), 'question')}, {len(result.cells):,} of "
         f"{plural(whole, 'cell')} in {result.seconds:.1f} s. ★ the cheapest that keeps enough. "
-        "Click a cell, or choose it:"
+        "Figures in %. Click a cell, or choose it:"
     )
     x, y = place.chosen or (best.x, best.y)
     with st.container(horizontal=True):

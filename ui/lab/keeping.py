@@ -38,6 +38,7 @@ def draw(page: PageState, engine: Engine, place: LabPlace) -> None:
     result = place.result if place.running is None else None
     if result is None and not found:
         return
+    st.divider()
     st.subheader("Keep and compare")
     if result is not None:
         _keep(page, place, result, can_save=folder is not None)

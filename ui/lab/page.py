@@ -51,7 +51,6 @@ def draw(page: PageState, engine: Engine) -> None:
         st.divider()
         with problems.guarded("the front"):
             front.draw(page, engine, place)
-    st.divider()
     with problems.guarded("the saved sweeps"):
         keeping.draw(page, engine, place)
 

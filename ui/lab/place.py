@@ -75,7 +75,6 @@ class LabPlace:
     running: Running | None = None
     result: SweepResult | None = None
     prepared: Prepared | None = None
-    said: tuple[Message, ...] = ()
     chosen: tuple[int, int] | None = None
     asked: tuple[int, int] | None = None
     why: tuple[object, WhyNot] | None = None
@@ -110,14 +109,14 @@ class LabPlace:
         """Tune for no conversation until one is taken."""
         self.subject = None
 
-    def show(
-        self,
-        result: SweepResult | None,
-        prepared: Prepared | None = None,
-        said: tuple[Message, ...] = (),
-    ) -> None:
+    @property
+    def said(self) -> tuple[Message, ...]:
+        """The conversation that was swept, empty when it is not at hand."""
+        return self.prepared.input.messages if self.prepared is not None else ()
+
+    def show(self, result: SweepResult | None, prepared: Prepared | None = None) -> None:
         """Look at a sweep, at first at the cell it recommends."""
-        self.result, self.prepared, self.said = result, prepared, said
+        self.result, self.prepared = result, prepared
         self.asked = self.why = self.compared = self._found = None
         self.chosen = None
         if result is not None and result.cells:

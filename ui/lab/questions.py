@@ -69,7 +69,7 @@ def _table(place: LabPlace) -> None:
         on_change=_edited,
         args=(key,),
         column_config={
-            USE: st.column_config.CheckboxColumn(USE, width=45),
+            USE: st.column_config.CheckboxColumn(USE, width=62),
             QUESTION: st.column_config.TextColumn(QUESTION, width="medium", max_chars=MOST_TEXT),
             EXPECTED: st.column_config.TextColumn(EXPECTED, width="small", max_chars=MOST_TEXT),
             MESSAGES: st.column_config.TextColumn(

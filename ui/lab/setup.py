@@ -127,7 +127,6 @@ def _start(page: PageState, engine: Engine, place: LabPlace) -> Running | None:
     tools = chat.preview().tokens_by_source().get(Source.TOOLS, 0)
     folder = engine.config.folder if engine.config is not None else None
     cache = EmbeddingCache(folder / "embeddings.sqlite" if folder is not None else None)
-    place.said = subject.messages
 
     def prepare(progress: Progress) -> Sweep:
         return prepare_sweep(

@@ -6,6 +6,7 @@ asked for.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -123,8 +124,8 @@ def _file(page: PageState, engine: Engine, place: LabPlace) -> None:
         st.caption("The file is read and shown to you first; nothing is stored.")
         return
     _told(dropped)
-    if file is not None:
-        dropped = place.dropped = _which(dropped, file)
+    if file is not None and len(dropped.preview.conversations) > 1:
+        _which(dropped)
     one = dropped.conversation
     place.take(
         Subject(
@@ -172,24 +173,19 @@ def _told(dropped: Dropped) -> None:
                 st.caption(f"and {len(view.notices) - _NOTICES:,} more")
 
 
-def _which(dropped: Dropped, file: Any) -> Dropped:
+def _which(dropped: Dropped) -> None:
     rows = dropped.preview.conversations
-    if len(rows) == 1:
-        return dropped
     seed(_NUMBER, dropped.number)
-    number = st.selectbox(
+    st.selectbox(
         "Which conversation",
-        range(len(rows)),
+        list(range(len(rows))),
         key=_NUMBER,
         format_func=lambda n: (
             f"{n + 1}. {excerpt(rows[n].title, 60)} · {rows[n].messages:,} messages · "
             f"{rows[n].questions:,} questions"
         ),
+        on_change=_to_number,
     )
-    if number == dropped.number:
-        return dropped
-    one = _nth(file.getvalue(), file.name, number)
-    return Dropped(dropped.file, dropped.preview, number, one)
 
 
 def _nth(data: bytes, name: str, number: int) -> Conversation:
@@ -224,6 +220,18 @@ def _to_source() -> None:
 
 def _to_sample() -> None:
     place_of(mine()).sample = str(value_of(_SAMPLE) or "")
+
+
+def _to_number() -> None:
+    place, file, number = place_of(mine()), value_of(_FILE), int(value_of(_NUMBER))
+    if place.dropped is None or file is None:
+        return
+    try:
+        one = _nth(file.getvalue(), file.name, number)
+    except MemoryInspectorError as exc:
+        place.error = exc
+    else:
+        place.dropped = replace(place.dropped, number=number, conversation=one)
 
 
 def _try_sample() -> None:
