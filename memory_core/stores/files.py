@@ -18,9 +18,7 @@ digest. Writers of one user wait for each other, across processes too.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import shutil
 import threading
 import uuid
@@ -36,14 +34,12 @@ from memory_core.state import AgentState
 from memory_core.stores import checks
 from memory_core.stores.encoding import Encoding, to_micros
 from memory_core.stores.files_disk import (
-    Edit,
     Journal,
-    dump_line,
     replace_file,
     sync_folder,
 )
-from memory_core.stores.files_log import Log
 from memory_core.stores.files_records import RecordsFile
+from memory_core.stores.files_session import FileSession, as_json, file_name
 from memory_core.stores.ids import check_id, check_key
 from memory_core.stores.locking import locked
 from memory_core.stores.protocols import (
@@ -57,13 +53,11 @@ from memory_core.stores.protocols import (
     StoreFacts,
     TurnRecord,
 )
-from memory_core.stores.rows import COUNTERS, PLAIN, Rows, Values
+from memory_core.stores.rows import PLAIN, Rows, Values
 
 VERSION = 1  # of the layout above
 
 _USERS_KNOWN = 64  # whose records are kept in memory
-
-_START: Values = {**COUNTERS, "used": 0, "states": 0, "state_at": -1, "summary_at": -1}
 
 
 class FileStore:
@@ -227,11 +221,11 @@ class FileStore:
         check_key(info.key)
         row = self._rows.new_session(info)
         with self._user(info.key.user, make=True) as folder:
-            session = _Session(folder, info.key.session, self._records_of(folder))
+            session = FileSession(folder, info.key.session, self._records_of(folder))
             if session.path.exists():
                 raise checks.id_in_use()
             replace_file(session.log.path, b"")
-            replace_file(session.path, _json(row))
+            replace_file(session.path, as_json(row))
 
     def session(self, key: SessionKey) -> SessionInfo:
         """Return one session as the catalogue lists it."""
@@ -327,30 +321,30 @@ class FileStore:
     @contextmanager
     def _user(self, user: str, *, make: bool = False) -> Iterator[Path]:
         """Hold the lock of a user and give the folder, which may not be there."""
-        name = _name(check_id(user, "user id"))
+        name = file_name(check_id(user, "user id"))
         folder = self._root / "users" / name
         with _translated(), locked(self._root / "locks" / name[-2:]):
             if make and not (folder / "user.json").exists():
                 (folder / "sessions").mkdir(parents=True, exist_ok=True)
-                replace_file(folder / "user.json", _json({"user": user}))
+                replace_file(folder / "user.json", as_json({"user": user}))
                 sync_folder(folder.parent)
             Journal(folder).recover()
             yield folder
 
     @contextmanager
-    def _session(self, key: SessionKey) -> Iterator[_Session]:
+    def _session(self, key: SessionKey) -> Iterator[FileSession]:
         """Hold the lock of a session's user; raise :class:`NotFound` when it is not there."""
         check_key(key)
         with self._user(key.user) as folder:
-            session = _Session(folder, key.session, self._records_of(folder))
+            session = FileSession(folder, key.session, self._records_of(folder))
             if not session.path.exists():
                 raise checks.no_session()
             yield session
 
-    def _all(self, folder: Path) -> Iterator[_Session]:
+    def _all(self, folder: Path) -> Iterator[FileSession]:
         for path in sorted((folder / "sessions").glob("*.json")):
             ident = json.loads(path.read_bytes())["session_id"]
-            yield _Session(folder, ident, self._records_of(folder))
+            yield FileSession(folder, ident, self._records_of(folder))
 
     def _counts(self, user: str) -> Values:
         with self._user(user) as folder:
@@ -376,7 +370,7 @@ class FileStore:
                 del self._records[next(iter(self._records))]
             return file
 
-    def _is_written(self, session: _Session, after: Values, record: TurnRecord) -> bool:
+    def _is_written(self, session: FileSession, after: Values, record: TurnRecord) -> bool:
         """Return whether this very turn was committed before, its answer lost on the way."""
         if not record.messages or record.number > after["turn"]:
             return False
@@ -384,97 +378,6 @@ class FileStore:
         ids = [row["id"] for row in found["messages"]]
         same = ids == [m.id for m in record.messages]
         return same and self._encoding.read_text(found["trace"]) == record.trace
-
-
-class _Marks:
-    """Which turns were superseded by which, gathered from the newest turn to the oldest."""
-
-    def __init__(self) -> None:
-        self._by: dict[int, int] = {}
-        self._clears: list[int] = []
-
-    def add(self, entry: Values) -> None:
-        if entry["supersedes"]:
-            self._by[entry["supersedes"]] = entry["number"]
-        if entry["replaces_all"]:
-            self._clears.append(entry["number"])
-
-    def of(self, turn: int) -> int:
-        """Return the first turn that superseded this one, 0: none."""
-        found = [n for n in self._clears if n > turn]
-        return min([*found, self._by[turn]] if turn in self._by else found, default=0)
-
-
-class _Session:
-    """The two files of a session and the records of its user, while the lock is held."""
-
-    def __init__(self, folder: Path, ident: str, records: RecordsFile) -> None:
-        self._folder = folder
-        stem = folder / "sessions" / _name(ident)
-        self.path = stem.with_name(stem.name + ".json")
-        self.log = Log(stem.with_name(stem.name + ".jsonl"))
-        self.journal = Journal(folder)
-        self.records = records
-
-    def row(self) -> Values:
-        """Return the catalogue's fields with the counters."""
-        info: Values = json.loads(self.path.read_bytes())
-        after, _ = self.after()
-        return {**info, **after, "used": max(info["used"], after["used"])}
-
-    def after(self) -> tuple[Values, int]:
-        """Return the counters after the newest entry, and where the next one begins."""
-        entry = self.log.last()
-        return (dict(_START), 0) if entry is None else (dict(entry.value["after"]), entry.end)
-
-    def turns_backwards(self) -> Iterator[tuple[Values, _Marks]]:
-        """Yield the turns, newest first, with what is known to supersede them."""
-        marks = _Marks()
-        for entry in self.log.backwards():
-            if entry.value["kind"] == "turn":
-                yield entry.value, marks
-                marks.add(entry.value)
-
-    def replaced(self, after: Values, record: TurnRecord) -> tuple[int, int]:
-        """Return how many active messages a turn replaces, and their tokens."""
-        if record.replaces_all:
-            return after["active"], after["tokens"]
-        if not record.supersedes:
-            return 0, 0
-        rows: list[Values] = []
-        for entry, marks in self.turns_backwards():
-            if marks.of(record.supersedes):
-                return 0, 0
-            rows += [row for row in entry["messages"] if row["turn"] == record.supersedes]
-            if entry["number"] == record.supersedes:
-                break
-        return len(rows), sum(row["tokens"] or 0 for row in rows)
-
-    def append(self, end: int, entry: Values) -> Edit:
-        """Return the change that adds an entry to the log."""
-        return Edit(self._relative(self.log.path), dump_line(entry), end)
-
-    def rewrite(self, changes: Values) -> Edit:
-        """Return the change of the catalogue's fields."""
-        info = {**json.loads(self.path.read_bytes()), **changes}
-        return Edit(self._relative(self.path), _json(info).decode())
-
-    def removal(self) -> list[Edit]:
-        """Return the changes that remove the session; its catalogue entry goes first."""
-        return [Edit(self._relative(path), None) for path in (self.path, self.log.path)]
-
-    def _relative(self, path: Path) -> str:
-        return str(path.relative_to(self._folder))
-
-
-def _name(ident: str) -> str:
-    """Return a file name for an id: readable, safe everywhere, and never that of another id."""
-    digest = hashlib.sha256(ident.encode()).hexdigest()[:24]
-    return f"{re.sub('[^a-z0-9]+', '-', ident.lower())[:32].strip('-')}-{digest}"
-
-
-def _json(value: Values) -> bytes:
-    return json.dumps(value, ensure_ascii=False, indent=1).encode()
 
 
 @contextmanager

@@ -48,12 +48,17 @@ from memory_core.stores.redis_client import (
     connect,
     translated,
 )
-from memory_core.stores.rows import COUNTERS, Row, Rows, Values
+from memory_core.stores.redis_turns import (
+    is_written,
+    numbers,
+    records_made,
+    replaced_turns,
+    sizes_of,
+)
+from memory_core.stores.rows import COUNTERS, Rows, Values
 
 TIMEOUT = 5.0  # seconds to wait for a connection or an answer
 VERSION = 1  # of the layout above
-
-_NUMBERS = (*COUNTERS, "created", "used", "archived", "deleted")
 
 
 class RedisStore:
@@ -97,20 +102,20 @@ class RedisStore:
         changes: Values = {"turn": record.number}
         if record.title:
             changes["title"] = self._rows.title(record.title)
-        sizes = _sizes(record.messages)
+        sizes = sizes_of(record.messages)
         names = SessionKeys(self._address.prefix, key)
 
         def write(pipe: Any) -> None:
             info = self._info(pipe, names)
-            if self._is_written(pipe, names, info, record):
+            if is_written(pipe, names, info, record, self._encoding):
                 pipe.multi()
                 return
             checks.check_next(record, turn=info["turn"], position=info["next_position"])
             if record.state is not None:
                 checks.check_state(record.state, record.state_base, newest=info["state_version"])
                 changes["state_version"] = record.state.version
-            replaced = self._replaced(pipe, names, info, record)
-            made = self._made(pipe, names, key, replaced)
+            replaced = replaced_turns(pipe, names, info, record)
+            made = records_made(pipe, names, key, replaced)
             pipe.multi()
             active = info["active"] - sum(count for count, _ in replaced.values())
             tokens = info["tokens"] - sum(tokens for _, tokens in replaced.values())
@@ -263,7 +268,7 @@ class RedisStore:
             gone = [i for i, row in zip(ids, found, strict=True) if not row]
             if gone:
                 self._client.zrem(names.sessions, *gone)
-        rows = [_numbers(row) for row in found if row]
+        rows = [numbers(row) for row in found if row]
         return [self._rows.session(row) for row in rows if bool(row["deleted"]) == deleted]
 
     def update(self, info: SessionInfo) -> None:
@@ -395,7 +400,7 @@ class RedisStore:
         row = client.hgetall(names.info)
         if not row:
             raise checks.no_session()
-        return _numbers(row)
+        return numbers(row)
 
     def _state(self, key: SessionKey, names: SessionKeys, version: int) -> AgentState:
         if version == 0:
@@ -404,40 +409,6 @@ class RedisStore:
         if text is None:
             raise checks.no_state(version)
         return self._rows.state(json.loads(text)).state
-
-    def _is_written(self, client: Any, names: SessionKeys, info: Row, record: TurnRecord) -> bool:
-        """Return whether this very turn was committed before, its answer lost on the way."""
-        if not record.messages or record.number > info["turn"]:
-            return False
-        places = record.messages[0].position, record.messages[-1].position
-        found = client.lrange(names.messages, *places)
-        if [json.loads(text)["id"] for text in found] != [m.id for m in record.messages]:
-            return False
-        trace = json.loads(client.lindex(names.turns, record.number - 1))["trace"]
-        return self._encoding.read_text(trace) == record.trace
-
-    def _replaced(
-        self, client: Any, names: SessionKeys, info: Row, record: TurnRecord
-    ) -> dict[int, tuple[int, int]]:
-        """Return the turns that this one replaces, with their messages and tokens."""
-        if record.replaces_all:
-            numbers: Sequence[int] = range(info["turn"] + 1)
-        elif record.supersedes:
-            numbers = [record.supersedes]
-        else:
-            return {}
-        done = client.hkeys(names.superseded)
-        numbers = [n for n in numbers if str(n) not in done]
-        found = client.hmget(names.sizes, numbers) if numbers else []
-        return {n: _size(text) for n, text in zip(numbers, found, strict=True)}
-
-    def _made(
-        self, client: Any, names: SessionKeys, key: SessionKey, turns: Mapping[int, Any]
-    ) -> list[str]:
-        """Return the ids of the records that these turns made and no later one made again."""
-        ids = [i for n in turns for i in client.smembers(names.made(key.session, n))]
-        rows = [json.loads(t) for t in client.hmget(names.records, ids) if t] if ids else []
-        return [r["id"] for r in rows if r["session_id"] == key.session and r["turn"] in turns]
 
     def _put(self, pipe: Any, names: UserKeys, rows: Sequence[Mapping[str, Json]]) -> None:
         if not rows:
@@ -457,20 +428,3 @@ class RedisStore:
         if self._address.ttl is not None:
             for name in names:
                 pipe.expire(name, self._address.ttl)
-
-
-def _numbers(row: Mapping[str, str]) -> Values:
-    return {name: int(v) if name in _NUMBERS else v for name, v in row.items()}
-
-
-def _sizes(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
-    sizes: dict[int, tuple[int, int]] = {}
-    for m in messages:
-        count, tokens = sizes.get(m.turn, (0, 0))
-        sizes[m.turn] = count + 1, tokens + (m.tokens or 0)
-    return sizes
-
-
-def _size(text: str | None) -> tuple[int, int]:
-    count, _, tokens = (text or "0 0").partition(" ")
-    return int(count), int(tokens)
