@@ -40,7 +40,7 @@ class Sealed:
         except ImportError as exc:
             raise InvalidInput(
                 f"{SETTING} is set, and the package that encrypts is not installed.",
-                next_step="Install cryptography, see requirements-servers.txt.",
+                next_step="Install cryptography, see requirements.txt.",
             ) from exc
         fernets = []
         for place, key in enumerate(keys, 1):
