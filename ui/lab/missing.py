@@ -98,7 +98,9 @@ def _answer(place: LabPlace, result: SweepResult, cell: Cell) -> WhyNot | None:
         return None
     key = (place.asked, cell.x, cell.y)
     if place.why is None or place.why[0] != key:
-        place.why = (key, why_missed(place.prepared, result.point(cell), *place.asked))
+        with st.spinner("Planning the question's prompt again"):
+            found = why_missed(place.prepared, result.point(cell), *place.asked)
+        place.why = (key, found)
     return place.why[1]
 
 
