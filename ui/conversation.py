@@ -31,7 +31,6 @@ _PATIENCE = 0.4  # seconds to wait for a fast answer before drawing
 _MAX_CHARACTERS = 100_000  # of one message
 _VIEW, _INPUT, _EDITOR = "chat-view", "chat-input", "chat-editor"
 _AS_TEXT, _AS_CODE, _AS_RENDERED = "As stored", "To copy", "Rendered"
-_EXAMPLE = "Hi, I'm Dana, I run a bakery in Porto and I can't eat nuts"
 
 
 def draw(page: PageState) -> None:
@@ -52,7 +51,7 @@ def draw(page: PageState) -> None:
         problems.show(page.error)
         st.button("Retry", key="chat-retry", icon=":material/refresh:", on_click=_again)
     st.chat_input(
-        f"Say something, for example: {_EXAMPLE}",
+        "Say something",
         key=_INPUT,
         max_chars=_MAX_CHARACTERS,
         disabled=busy,

@@ -15,8 +15,9 @@ from ui.view_models.text import plural
 def draw(page: PageState) -> None:
     """Draw the empty state."""
     st.markdown(
-        "**See what an agent remembers.** Say something below, or play a conversation in. After "
-        "every turn the panels show what was sent to the model, what stayed out, and why."
+        "**See what an agent remembers.** Say something below, for example *Hi, I'm Dana, I run a "
+        "bakery in Porto and I can't eat nuts*, or play a conversation in. After every turn the "
+        "panels show what was sent to the model, what stayed out, and why."
     )
     if page.model.kind == "offline":
         st.caption(

@@ -14,7 +14,7 @@ from ui.view_models.text import excerpt
 
 @dataclass(frozen=True)
 class Moved:
-    """Something that enters or leaves the prompt."""
+    """A part that enters or leaves the prompt, or changes in what it stands for."""
 
     id: str
     source: Source
@@ -64,24 +64,24 @@ def what_if(
 def _moved(
     assembly: Assembly, ids: frozenset[str], stored: Mapping[str, StoredMessage]
 ) -> Sequence[Moved]:
-    parts: dict[str, list[Part]] = {}
+    groups: dict[tuple[Source, tuple[str, ...]], list[Part]] = {}
     for part in assembly.parts:
-        for id_ in part.ids:
-            if id_ in ids:
-                parts.setdefault(id_, []).append(part)
+        own = tuple(id_ for id_ in part.ids if id_ in ids)
+        if own:
+            groups.setdefault((part.source, own), []).append(part)
     rows = []
-    for id_, own in parts.items():
-        message = stored.get(id_)
+    for (source, own), parts in groups.items():
+        message = stored.get(own[0]) if source is Source.BUFFER else None
         if message is not None:
             text = shown_text(message.message)
         else:
-            text = max((assembly.text_of(p) for p in own), key=len).strip()
+            text = max((assembly.text_of(part) for part in parts), key=len).strip()
         rows.append(
             Moved(
-                id=id_,
-                source=own[0].source,
-                tokens=sum(p.tokens for p in own) if len(own[0].ids) == 1 else 0,
-                turn=own[0].turn,
+                id=own[0],
+                source=source,
+                tokens=sum(part.tokens for part in parts),
+                turn=parts[0].turn,
                 text=excerpt(text),
                 who=SPEAKERS.get(message.message.role, "") if message else "",
             )
