@@ -21,6 +21,7 @@ from memory_core.agent import Event, Runner, run_turn
 from memory_core.config import EngineConfig
 from memory_core.errors import MemoryInspectorError, NotFound
 from memory_core.forgetting import ForgetReport, forget_me
+from memory_core.lab.sweep_folder import forget_sweeps
 from memory_core.longterm import LongTermMemory
 from memory_core.loop import iterate
 from memory_core.memory import LayeredMemory
@@ -171,6 +172,7 @@ class Engine:
             longterm.erase(user)
         if config is not None:
             forget_strategies(config.folder, user)
+            forget_sweeps(config.folder, user)
         return report
 
     def purge(self, key: SessionKey) -> None:

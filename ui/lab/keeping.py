@@ -12,9 +12,9 @@ from memory_core.errors import InvalidInput, MemoryInspectorError
 from memory_core.lab.comparing import compare
 from memory_core.lab.exporting import to_csv, to_html
 from memory_core.lab.saving import Saved, load, save, saved
+from memory_core.lab.sweep_folder import sweeps_of
 from memory_core.lab.table import SweepResult
 from memory_core.models.catalogue import Price
-from memory_core.stores.vectors.base import safe_name
 from ui import resources
 from ui.lab.missing import price_of
 from ui.lab.place import LabPlace, place_of
@@ -22,7 +22,6 @@ from ui.panels.tables import columns, table_height
 from ui.state import PageState, mine, seed, value_of
 from ui.view_models.lab import comparison
 from ui.view_models.text import excerpt
-from ui.visitor import LOCAL
 
 if TYPE_CHECKING:
     from memory_core.engine import Engine
@@ -52,8 +51,7 @@ def folder_of(page: PageState, engine: Engine) -> Path | None:
     """Return where a visitor's sweeps are kept, each visitor's apart."""
     if engine.config is None:
         return None
-    folder = engine.config.folder / "sweeps"
-    return folder if page.user == LOCAL else folder / safe_name(page.user)
+    return sweeps_of(engine.config.folder, page.user)
 
 
 def _keep(page: PageState, place: LabPlace, result: SweepResult, *, can_save: bool) -> None:
