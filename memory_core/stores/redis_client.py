@@ -136,10 +136,12 @@ def translated() -> Iterator[None]:
     try:
         yield
     except down as exc:
-        raise StoreUnavailable(f"The store does not answer: {exc}.") from exc
+        raise StoreUnavailable(f"The store does not answer: {str(exc).rstrip('.')}.") from exc
     except exceptions.ResponseError as exc:
         if str(exc).startswith(("MISCONF", "LOADING", "CLUSTERDOWN", "NOREPLICAS")):
-            raise StoreUnavailable(f"The store does not take writes: {exc}.") from exc
-        raise StoreError(f"The store cannot be used: {exc}.") from exc
+            raise StoreUnavailable(
+                f"The store does not take writes: {str(exc).rstrip('.')}."
+            ) from exc
+        raise StoreError(f"The store cannot be used: {str(exc).rstrip('.')}.") from exc
     except exceptions.RedisError as exc:
-        raise StoreError(f"The store cannot be used: {exc}.") from exc
+        raise StoreError(f"The store cannot be used: {str(exc).rstrip('.')}.") from exc
