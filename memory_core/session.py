@@ -119,6 +119,7 @@ class Session:
         self.last_turn = 0
         self.last_trace: TurnTrace | None = None
         self.messages: list[StoredMessage] = []
+        self._texts: dict[str, Message] = {}  # of all messages ever read or said, by id
         self.history = History(counter.text)
         self.state = AgentState(user=key.user, session=key.session)
         self.summary: Summary = NO_SUMMARY
@@ -144,11 +145,10 @@ class Session:
     def find(self, ids: Iterable[str]) -> dict[str, Message]:
         """Return the messages of these ids, superseded ones from the store."""
         wanted = set(ids)
-        found = {m.id: m.message for m in self.messages if m.id in wanted}
-        if len(found) < len(wanted) and self.store is not None:
+        if not wanted <= self._texts.keys() and self.store is not None:
             everything = self.store.messages(self.key, superseded=True)
-            found |= {m.id: m.message for m in everything if m.id in wanted}
-        return found
+            self._texts |= {stored.id: stored.message for stored in everything}
+        return {item: self._texts[item] for item in wanted if item in self._texts}
 
     def recount(self, counter: TokenCounter) -> None:
         """Count all messages under another counter (another encoding or picture price)."""
@@ -351,6 +351,7 @@ class Session:
             tokens = self.counter.message(stored.message)
             stored = replace(stored, tokens=tokens, counter=self.counter.id)
         self.messages.append(stored)
+        self._texts[stored.id] = stored.message
         self.history.append(stored.message, tokens)
 
     def _rebuild(self, messages: Sequence[StoredMessage]) -> None:
