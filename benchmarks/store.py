@@ -4,7 +4,7 @@ Each backend (SQLite, plain files; PostgreSQL and Redis where ``TEST_POSTGRES_UR
 ``TEST_REDIS_URL`` name a server) against LlamaIndex's ``SimpleChatStore``, persisted after each
 message, and its ``SQLAlchemyChatStore`` on a SQLite file. An append is one message with a trace,
 on disk when it returns; resuming is reading all messages in a store opened anew. All are
-measured in turn, round by round, so that a busy machine slows all of them alike.
+measured in turn, burst by burst, so that a busy machine slows all of them alike.
 """
 
 from __future__ import annotations
@@ -164,13 +164,13 @@ def main() -> None:
         everybody = {**ours, "SimpleChatStore": simple, "SQLAlchemyChatStore": sql}
         times: dict[str, dict[str, float]] = defaultdict(dict)
         quick = {n: w for n, w in everybody.items() if n != "SimpleChatStore"}
-        for what, work, rounds in (
-            ("append", {n: w.append for n, w in quick.items()}, 60),
-            ("append", {"SimpleChatStore": simple.append}, 5),
-            ("resume", {n: w.resume for n, w in everybody.items()}, 5),
-            ("newest 50", {n: w.window for n, w in ours.items()}, 15),
+        for what, work, rounds, burst in (
+            ("append", {n: w.append for n, w in quick.items()}, 8, 20),
+            ("append", {"SimpleChatStore": simple.append}, 6, 1),
+            ("resume", {n: w.resume for n, w in everybody.items()}, 5, 1),
+            ("newest 50", {n: w.window for n, w in ours.items()}, 5, 4),
         ):
-            for (who, size), seconds in _in_turn(work, rounds).items():
+            for (who, size), seconds in _in_turn(work, rounds, burst).items():
                 times[who][f"{what} at {size}, ms"] = round(seconds * 1000, 3)
         for one in (*ours.values(), sql):
             one.close()
@@ -181,16 +181,19 @@ def main() -> None:
     report("store", _ratios(times, list(ours)), dict(times))
 
 
-def _in_turn(work: dict[str, Callable[[int], object]], rounds: int) -> dict[tuple[str, int], float]:
-    """Return the median seconds of each action at each size, measured round by round."""
+def _in_turn(
+    work: dict[str, Callable[[int], object]], rounds: int, burst: int
+) -> dict[tuple[str, int], float]:
+    """Return the median seconds of each action at each size, measured burst by burst in turn."""
     found: dict[tuple[str, int], list[float]] = defaultdict(list)
     for turn in range(rounds + 1):
         for who, action in work.items():
-            for size in SIZES if turn % 2 else SIZES[::-1]:
-                began = time.perf_counter()
-                action(size)
-                if turn:  # the first round warms up
-                    found[who, size].append(time.perf_counter() - began)
+            for place in range(burst):
+                for size in SIZES if place % 2 else SIZES[::-1]:
+                    began = time.perf_counter()
+                    action(size)
+                    if turn:  # the first round warms up
+                        found[who, size].append(time.perf_counter() - began)
     return {key: statistics.median(values) for key, values in found.items()}
 
 
