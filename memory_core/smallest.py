@@ -15,7 +15,7 @@ from memory_core.messages import Json
 from memory_core.settings import MemorySettings
 
 HUNDREDTHS = 100
-_SCANNED = 128  # steps above the lowest guess that are tried one by one
+_SCANNED = 24  # places between the lowest guess and what was found that are tried too
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def smallest(
     """Return the smallest value that lets it in and the value one step less, ``None``: none does.
 
     The present value is taken not to let it in. A setting that works in several stretches (more
-    tokens let in a memory, which takes the room of a message) is scanned from the lowest guess
-    for as far as is cheap; beyond that the first stretch met is taken.
+    tokens let in a memory, which takes the room of a message) is looked through at
+    :data:`_SCANNED` places from the lowest guess on; shorter stretches may be missed.
     """
     first, last = grid.first, grid.last
     known: dict[int, bool] = {}
@@ -108,7 +108,7 @@ def smallest(
             return None
         found = step
     lowest = steps[0] if steps else found
-    scanned = range(lowest, min(found, lowest + _SCANNED))
+    scanned = range(lowest, found, max(1, (found - lowest) // _SCANNED))
     found = next((step for step in scanned if inside(step)), found)
     out = max((s for s, is_in in known.items() if not is_in and s < found), default=first - 1)
     while found - out > 1:
