@@ -19,7 +19,7 @@ with panel_column, problems.guarded("the panels"):
 
 with chat_column, problems.guarded("the chat"):
     if page.notice:
-        st.info(page.notice)
+        st.info(problems.plain(page.notice))
         page.notice = ""
     if page.player is not None:
         playing.draw_progress()

@@ -29,14 +29,14 @@ BUFFER, RETRIEVED, SUMMARY, STATE, PROMPT, TURN, DOCTOR = (
     "Doctor",
 )
 
-_SHOWING, _PANEL, _PROBE = "showing", "panel", "probe"
+_SHOWING, _PANEL = "showing", "panel"
 _LABELS = {NEXT: "Next prompt", SENT: "As sent"}
 
 Draw = Callable[[Scene, Past, bool], None]
 
 PANELS: Mapping[str, Draw] = {
     BUFFER: lambda scene, past, brief: buffer.draw(scene, past, brief=brief),
-    RETRIEVED: lambda scene, *_: retrieved.draw(scene),
+    RETRIEVED: lambda scene, *_: retrieved.draw(scene, _ask_about),
     SUMMARY: lambda scene, past, _: summary.draw(scene, past),
     STATE: lambda scene, *_: state.draw(scene, dialogs.open_state),
     PROMPT: lambda scene, _, brief: prompt.draw(scene, brief=brief),
@@ -58,27 +58,17 @@ def _budget() -> None:
     if scene is None:
         st.caption("The token budget of the next prompt will stand here, by source.")
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        showing, probe = keyed(page, f"{_SHOWING}-{page.showing}"), keyed(page, _PROBE)
-        seed(showing, page.showing)
-        st.segmented_control(
-            "Prompt",
-            [NEXT, SENT] if scene.trace is not None else [NEXT],
-            key=showing,
-            required=True,
-            format_func=lambda which: _label(which, scene),
-            label_visibility="collapsed",
-            on_change=_show,
-        )
-        if not scene.sent:
-            seed(probe, page.probe)
-            st.text_input(
-                "Question to recall for",
-                key=probe,
-                placeholder=_last_query(scene),
-                label_visibility="collapsed",
-                on_change=_ask_about,
-            )
+    showing = keyed(page, f"{_SHOWING}-{page.showing}")
+    seed(showing, page.showing)
+    st.segmented_control(
+        "Prompt",
+        [NEXT, SENT] if scene.trace is not None else [NEXT],
+        key=showing,
+        required=True,
+        format_func=lambda which: _label(which, scene),
+        label_visibility="collapsed",
+        on_change=_show,
+    )
     with problems.guarded("the budget bar"):
         budget.draw(scene, _past(page).bars())
 
@@ -140,11 +130,6 @@ def _label(which: str, scene: Scene) -> str:
     return f"Turn {scene.turn}, as sent" if which == SENT else _LABELS[which]
 
 
-def _last_query(scene: Scene) -> str:
-    query = scene.trace.query if scene.trace is not None else ""
-    return f"recalled for: {query[:60]}" if query else "a question to recall for"
-
-
 def _title(name: str, scene: Scene) -> str:
     if name == BUFFER:
         return buffer_view(scene.messages, scene.assembly, turn=scene.turn, size=1).label
@@ -163,9 +148,9 @@ def _show() -> None:
     st.rerun(list(REDRAW))
 
 
-def _ask_about() -> None:
+def _ask_about(question: str) -> None:
     page = mine()
-    page.probe = str(value_of(keyed(page, _PROBE)) or "").strip()
+    page.probe, page.showing = question, NEXT
     st.rerun(list(REDRAW))
 
 

@@ -128,7 +128,7 @@ def _acting(action: Callable[[PageState, Engine], None]) -> Callable[[], None]:
         page.deleted = page.deleted if action is sessions.undelete else None
 
         def tell(error: MemoryInspectorError) -> None:
-            page.notice = problems.plain(f"{error} {error.next_step}".strip())
+            page.notice = f"{error} {error.next_step}".strip()
 
         with problems.caught(tell, "the session list"):
             action(page, engine)

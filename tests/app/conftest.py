@@ -48,18 +48,38 @@ def visit(engine: Engine) -> Callable[..., AppTest]:
     return open_page
 
 
+class Frames:
+    """What goes to the browser: the sizes in bytes of each rerun's messages, newest rerun last."""
+
+    def __init__(self) -> None:
+        self.reruns: list[list[int]] = [[]]
+
+    def clear(self) -> None:
+        """Forget what was sent so far."""
+        self.reruns = [[]]
+
+    def most(self) -> tuple[int, int]:
+        """Return the most messages and the most bytes that any rerun sent."""
+        return max(map(len, self.reruns)), max(map(sum, self.reruns))
+
+
 @pytest.fixture
-def frames(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that fills with the size in bytes of every message to the browser."""
-    sizes: list[int] = []
-    enqueue = ForwardMsgQueue.enqueue
+def frames(monkeypatch: pytest.MonkeyPatch) -> Frames:
+    """Return a record of what goes to the browser from now on."""
+    sent = Frames()
+    enqueue, clear = ForwardMsgQueue.enqueue, ForwardMsgQueue.clear
 
     def counted(self: ForwardMsgQueue, msg: Any) -> None:
-        sizes.append(msg.ByteSize())
+        sent.reruns[-1].append(msg.ByteSize())
         enqueue(self, msg)
 
+    def started(self: ForwardMsgQueue, *args: Any, **kwargs: Any) -> None:
+        sent.reruns.append([])
+        clear(self, *args, **kwargs)
+
     monkeypatch.setattr(ForwardMsgQueue, "enqueue", counted)
-    return sizes
+    monkeypatch.setattr(ForwardMsgQueue, "clear", started)
+    return sent
 
 
 def checked(at: AppTest) -> AppTest:

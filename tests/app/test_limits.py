@@ -20,6 +20,7 @@ from ui import inspector, sessions
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAMES, BYTES = 150, 40_000
+AROUND = (5, 1_500)  # what a server adds to each rerun that AppTest does not: status, session
 HEAVY = ("llama_index", "chromadb", "pandas", "plotly", "numpy", "sqlalchemy", "openai")
 START = datetime(2025, 1, 1, tzinfo=UTC)
 PER_TURN = 100  # messages; so many turns are written at once to keep the test short
@@ -72,8 +73,9 @@ def test_no_rerun_sends_more_than_a_screenful(long_chat, frames):
     at, page = long_chat, page_of(long_chat)
 
     def sent(what: str) -> None:
-        assert len(frames) <= FRAMES, f"{what}: {len(frames)} frames"
-        assert sum(frames) <= BYTES, f"{what}: {sum(frames)} bytes"
+        count, size = frames.most()
+        assert count + AROUND[0] <= FRAMES, f"{what}: {count} frames"
+        assert size + AROUND[1] <= BYTES, f"{what}: {size} bytes"
         frames.clear()
 
     frames.clear()
@@ -107,8 +109,9 @@ def test_long_messages_do_not_break_the_limit(visit, engine, frames):
         page_of(at).panel = name
         frames.clear()
         checked(at.run())
-        assert len(frames) <= FRAMES, name
-        assert sum(frames) <= BYTES, f"{name}: {sum(frames)} bytes"
+        count, size = frames.most()
+        assert count + AROUND[0] <= FRAMES, f"{name}: {count} frames"
+        assert size + AROUND[1] <= BYTES, f"{name}: {size} bytes"
 
 
 def test_nothing_heavy_is_imported_before_the_first_paint(tmp_path):

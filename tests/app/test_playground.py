@@ -87,8 +87,8 @@ def test_knob_changes_the_next_prompt_without_a_model_call(visit, monkeypatch):
     scene = page_of(at).scene[1]
     assert not scene.sent
     assert scene.what_if.newly_out
-    assert any("What your change does" in m.value for m in at.markdown)
-    assert any(code.value.startswith("- B turn") for code in at.code)
+    (told,) = [code.value for code in at.code if "What your change does" in code.value]
+    assert "\n- B turn " in told
     assert page_of(at).chat.turns == turns
 
 

@@ -20,6 +20,11 @@ def choose(at, option):
     return at
 
 
+def told(element) -> str:
+    """Return a notice without the escapes of Markdown."""
+    return element.value.replace("\\", "")
+
+
 def open_dialog(at, name):
     """Open a dialog as its button would."""
     page_of(at).dialog = name
@@ -98,7 +103,7 @@ def test_settings_of_a_link_start_a_chat_of_their_own(visit):
     assert texts(linked) == []
     settings = page_of(linked).settings
     assert (settings.token_limit, settings.top_k, settings.system_prompt) == (900, 2, "Be brief.")
-    assert any("token_limit 900" in info.value for info in linked.info)
+    assert any("token_limit 900" in told(info) for info in linked.info)
     assert page_of(at).settings == MemorySettings()
 
 
@@ -112,7 +117,7 @@ def test_link_with_values_that_cannot_be_used_is_refused_in_words(visit):
         ("system_prompt", "x" * 5000),
     ):
         at = visit(**{name: value})
-        assert any(name in info.value for info in at.info), name
+        assert any(name in told(info) for info in at.info), name
         assert page_of(at).settings == MemorySettings()
 
 

@@ -34,10 +34,10 @@ def draw(scene: Scene, past: Past, *, brief: bool) -> None:
             "When the limit is reached the oldest leave; the row then says why and where it went."
         )
         return
-    picked = _table(view.inside, "in")
+    picked = _table(view.inside, "in", scene.turn)
     if view.line:
         st.markdown(f":red[**┄┄┄**] {view.line} :red[**┄┄┄**]")
-    picked = _table(view.outside, "out") or picked
+    picked = _table(view.outside, "out", scene.turn) or picked
     if view.pages > 1:
         st.pagination(view.pages, key=_PAGER)
     if picked is not None:
@@ -61,13 +61,13 @@ def _went(scene: Scene, past: Past, page: int, size: int) -> Whereabouts:
     )
 
 
-def _table(rows: Sequence[BufferRow], place: str) -> BufferRow | None:
+def _table(rows: Sequence[BufferRow], place: str, turn: int) -> BufferRow | None:
     if not rows:
         return None
     noted = place == "out" or any(row.reason for row in rows)
     event = st.dataframe(
         columns([_cells(row, place, noted=noted) for row in rows]),
-        key=f"buffer-{place}",
+        key=f"buffer-{place}-{turn}",
         hide_index=True,
         height=table_height(len(rows)),
         on_select="rerun",

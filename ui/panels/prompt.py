@@ -7,7 +7,7 @@ import streamlit as st
 from ui.scene import Scene
 from ui.spans_html import prompt_html
 from ui.state import value_of
-from ui.view_models.prompt import ROOM, prompt_json, prompt_view
+from ui.view_models.prompt import ROOM, SHOWN, prompt_json, prompt_view
 
 _WHOLE = "prompt-whole"
 
@@ -15,7 +15,8 @@ _WHOLE = "prompt-whole"
 def draw(scene: Scene, *, brief: bool) -> None:
     """Draw the prompt; its JSON on demand, with a copy button."""
     whole = bool(value_of(_WHOLE))
-    view = prompt_view(scene.assembly, whole=whole, room=ROOM if not brief else ROOM // 3)
+    part = 3 if brief else 1
+    view = prompt_view(scene.assembly, whole=whole, shown=SHOWN // part, room=ROOM // part)
     st.caption(f"{view.tokens:,} tokens, counted by {view.counter or 'nobody'}")
     st.html(prompt_html(view))
     if view.partial or whole:

@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from ui.charts import CONFIG, retrieved_figure
 from ui.panels.tables import chosen, columns, table_height
+from ui.problems import plain
 from ui.scene import Scene
+from ui.state import value_of
 from ui.view_models.retrieved import HitRow, retrieved_view
 from ui.view_models.text import excerpt
 
-_RAW = "retrieved-raw"
+_RAW, _PROBE = "retrieved-raw", "retrieved-probe"
 _QUERY = 600  # characters of the searched text
 
 
-def draw(scene: Scene) -> None:
-    """Draw the searched text, the score chart and one row a candidate."""
+def draw(scene: Scene, ask: Callable[[str], None]) -> None:
+    """Draw the searched text, the score chart and one row a candidate.
+
+    ``ask`` is told another question to search for, without sending it.
+    """
     view = retrieved_view(scene.assembly, threshold=scene.settings.threshold)
+    key = f"{_PROBE}-{scene.turn}"
+    st.text_input(
+        "Try another question",
+        key=key,
+        placeholder="another question to search for; nothing is sent",
+        label_visibility="collapsed",
+        on_change=lambda: ask(str(value_of(key) or "").strip()),
+    )
     if view.skipped or not (view.hits or view.near):
-        st.caption(view.skipped or "Nothing was found.")
         st.caption(
-            "Each turn is remembered here. A question then brings back the memories nearest to "
-            "it; what almost came back stands below with the gate that stopped it."
+            f"{plain(view.skipped or 'Nothing was found.')} Each turn is remembered here. A "
+            "question then brings back the memories nearest to it; what almost came back stands "
+            "below with the gate that stopped it."
         )
         return
-    st.caption(f"searched for · {view.about}")
+    st.caption(f"searched for · {plain(view.about)}")
     st.code(excerpt(view.query, _QUERY), language=None, wrap_lines=True)
     st.plotly_chart(retrieved_figure(view), key="chart-retrieved", config=CONFIG, alt=view.alt)
-    picked = _table((*view.hits, *view.near), view.metric)
+    picked = _table((*view.hits, *view.near), view.metric, scene.turn)
     if picked is not None:
-        st.caption(f"{picked.label} · {picked.signals or 'no signals'} · {picked.reason or 'in'}")
+        told = f"{picked.label} · {picked.signals or 'no signals'} · {picked.reason or 'in'}"
+        st.caption(plain(told))
         st.code(picked.text, language=None, wrap_lines=True)
     for warning in view.warnings:
-        st.warning(warning)
+        st.warning(plain(warning))
 
 
-def _table(rows: Sequence[HitRow], metric: str) -> HitRow | None:
+def _table(rows: Sequence[HitRow], metric: str, turn: int) -> HitRow | None:
     raw = st.toggle("Raw distances", key=_RAW, help="The index's own number and its metric.")
     order = ["rank", "turn", "score", "gate", "text", "tokens"]
     if raw:
@@ -58,7 +72,7 @@ def _table(rows: Sequence[HitRow], metric: str) -> HitRow | None:
                 for row in rows
             ]
         ),
-        key="retrieved-rows",
+        key=f"retrieved-rows-{turn}",
         hide_index=True,
         height=table_height(len(rows)),
         column_order=order,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from ui.panels.tables import columns, table_height
+from ui.problems import plain
 from ui.scene import Scene
 from ui.view_models.turn import Event, TurnView, UsageRow, turn_view
 
@@ -22,9 +23,9 @@ def draw(scene: Scene) -> None:
     view = turn_view(scene.trace)
     st.caption(f"{view.headline} · {view.started}")
     if view.error:
-        st.error(view.error.replace("$", "\\$"))
+        st.error(plain(view.error))
     for sentence in view.degradations:
-        st.warning(sentence.replace("$", "\\$"))
+        st.warning(plain(sentence))
     _events(view.events)
     _usage(view.usage)
     lines = [*view.writes, _spent(view)]

@@ -56,7 +56,9 @@ class PromptView:
         return bool(self.skipped) or any(s.hidden for m in self.messages for s in m.spans)
 
 
-def prompt_view(assembly: Assembly, *, whole: bool = False, room: int = ROOM) -> PromptView:
+def prompt_view(
+    assembly: Assembly, *, whole: bool = False, shown: int = SHOWN, room: int = ROOM
+) -> PromptView:
     """Return the messages of a prompt with every span attributed.
 
     Long prompts are drawn in part, the front and the newest first, unless ``whole`` is asked for.
@@ -70,12 +72,12 @@ def prompt_view(assembly: Assembly, *, whole: bool = False, room: int = ROOM) ->
             by_message.setdefault(part.message, []).append(part)
     count = len(assembly.messages)
     front, back = 1, count
-    if count > SHOWN and not whole:
-        front, back = SHOWN // 10, SHOWN - SHOWN // 10
+    if count > shown and not whole:
+        front, back = shown // 10, shown - shown // 10
     newest = range(count - 1, max(count - back, front) - 1, -1)
     drawn = {}
     for i in (*range(min(front, count)), *newest):
-        limit = None if whole else LONG if room > 0 else SHORT
+        limit = None if whole else min(LONG, max(room, SHORT))
         drawn[i] = _message(i, assembly.messages[i], by_message.get(i, ()), limit)
         room -= sum(len(span.text) for span in drawn[i].spans)
     return PromptView(
