@@ -18,13 +18,13 @@ from ui.view_models.text import excerpt
 
 Figure = dict[str, Any]
 
-TURNS_SHOWN = 24
+TURNS_SHOWN = 20
 CONFIG = {"displayModeBar": False, "scrollZoom": False}
 _ZOOM_FROM = 3  # a window this many times the limit would squeeze the bar: show less of it
 _NO_TEMPLATE: Figure = {}
 _QUIET_AXIS: Figure = {"showgrid": False, "zeroline": False, "fixedrange": True}
 _BAR_FOOT = 0.7  # where the prompt's bar ends when past turns stand below it
-_HOVER_TEXT = 60
+_HOVER_TEXT = 40
 
 
 def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:

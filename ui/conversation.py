@@ -104,7 +104,7 @@ def _messages(page: PageState) -> None:
             welcome.draw(page)
         return
     end = page.chat_ends[-1] if page.chat_ends else None
-    size, room = (WINDOW, ROOM) if page.panel != ALL else (BESIDE_ALL, ROOM // 2)
+    size, room = (WINDOW, ROOM) if page.panel != ALL else (BESIDE_ALL, ROOM // 3)
     view = chat_view(page.chat.messages, end=end, size=size, room=room, opened=page.opened)
     if view.earlier:
         st.button(

@@ -51,7 +51,7 @@ def test_long_message_is_clipped_until_opened():
 
 
 def test_many_long_messages_make_the_window_shorter():
-    """Of messages that are long, fewer are drawn, counted in bytes, but always the newest four."""
+    """Of messages that are long, fewer are drawn, counted in bytes, but always the newest three."""
     for letter, shown in (("y", ROOM // LONG), ("語", LEAST)):
         view = chat_view(store([Message.of("user", letter * 2000) for _ in range(60)]))
         assert len(view.bubbles) == shown

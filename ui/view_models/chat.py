@@ -9,7 +9,7 @@ from memory_core.messages import StoredMessage
 
 WINDOW = 50  # messages drawn at once, however long the chat is
 ROOM = 7_000  # bytes of text drawn at once: fewer messages where they are long
-LEAST = 4  # messages drawn however long they are
+LEAST = 3  # messages drawn however long they are
 LONG = 1_000  # characters of one message drawn before it is opened
 
 TEXT, TOOL = "text", "tool"
