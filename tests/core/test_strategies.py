@@ -130,7 +130,7 @@ COSTS = {  # model calls besides the reply, and texts embedded, in twelve turns 
     s.FULL_HISTORY: (0, 0),
     s.BUFFER: (0, 0),
     s.MEMORY: (0, 0),
-    s.VECTOR_MEMORY: (0, 36),  # each message, and the question
+    s.VECTOR_MEMORY: (0, 48),  # each message, the question, and the engine for its documents
     s.COMPOSABLE: (0, 24),  # each message; the agent asks without the question
     s.SUMMARISING_BUFFER: (10, 0),  # of five messages three are left
     s.SUMMARY_MEMORY: (10, 0),  # every two messages over those in full

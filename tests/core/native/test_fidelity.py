@@ -17,7 +17,7 @@ from memory_core.stores.vectors.chroma import open_chroma
 from tests.core.native.histories import HISTORIES, SEEDS
 from tests.core.native.rig import STRATEGIES, Rig, setup_of
 
-EXAMPLES = int(os.environ.get("NATIVE_HISTORIES", "12"))
+EXAMPLES = int(os.environ.get("NATIVE_HISTORIES", "8"))
 _count = iter(range(10**9))
 
 
@@ -27,6 +27,7 @@ def vectors():
     return open_chroma()
 
 
+@pytest.mark.timeout(180 + 10 * EXAMPLES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @settings(
     max_examples=EXAMPLES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 
@@ -44,7 +45,17 @@ def opened(setup, folder, **about):
     return Rig(setup, folder=folder, store=store, **about)
 
 
-@pytest.mark.parametrize(("strategy", "agent"), PAIRINGS)
+# Every strategy, and every agent around the two that keep most; ALL_PAIRINGS=1 runs all.
+SOME = [
+    (strategy, agent)
+    for strategy, agent in PAIRINGS
+    if os.environ.get("ALL_PAIRINGS")
+    or strategy in (s.MEMORY_BLOCKS, s.SUMMARY_MEMORY)
+    or agent == s.default_setup(strategy).agent
+]
+
+
+@pytest.mark.parametrize(("strategy", "agent"), SOME)
 def test_a_restart_changes_nothing(strategy, agent, tmp_path):
     """In every agent, the prompt after a restart is the prompt without one, vectors lost or not."""
     setup = setup_of(strategy, agent)
