@@ -26,10 +26,12 @@ def copy_session(
     *,
     title: str,
     last: int | None = None,
+    origin: str = "",
     clock: Callable[[], datetime] = utc_now,
 ) -> SessionInfo:
     """Copy a session up to turn ``last`` (default: all of it) and return the copy's entry.
 
+    ``origin`` is what the entry names as its origin, without it the session copied.
     Raises :class:`~memory_core.errors.NotFound` when the user has no such session. A copy that
     fails half-way is erased again.
     """
@@ -44,7 +46,7 @@ def copy_session(
         used=now,
         archived=False,
         deleted=False,
-        origin=source.session,
+        origin=origin or source.session,
     )
     store.create(info)
     try:

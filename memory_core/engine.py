@@ -21,6 +21,7 @@ from memory_core.agent import Event, Runner, run_turn
 from memory_core.config import EngineConfig
 from memory_core.errors import MemoryInspectorError, NotFound
 from memory_core.forgetting import ForgetReport, forget_me
+from memory_core.forking import visible
 from memory_core.lab.sweep_folder import forget_sweeps
 from memory_core.longterm import LongTermMemory
 from memory_core.loop import iterate
@@ -114,6 +115,8 @@ class Engine:
             settings=settings,
             longterm=self.longterm,
         )
+        known = [*self.store.sessions(key.user), *self.store.sessions(key.user, deleted=True)]
+        session.sees = visible(known, key.session)
         return Chat(
             session, model=model, llm=build_llm(model, key=key_text), opens=self._open_strategy
         )

@@ -195,10 +195,18 @@ class LongTermMemory:
         """Return the embedding of a query."""
         return np.asarray(self.embedder.embed([query])[0], dtype=np.float32)
 
-    def search(self, query: str, *, user: str, vector: Vectors | None = None) -> Candidates:
+    def search(
+        self,
+        query: str,
+        *,
+        user: str,
+        vector: Vectors | None = None,
+        sees: Callable[[MemoryRecord], bool] | None = None,
+    ) -> Candidates:
         """Return all memories of a user with what is known of each for this query.
 
-        ``vector`` is the query's embedding if there is one already. When the embedding model
+        ``vector`` is the query's embedding if there is one already. With ``sees`` only those
+        memories count, as if there were no other, and the index is not asked. When the model
         or the index fails, what is left is searched and the note says so; an error of the
         store is raised.
         """
@@ -215,10 +223,12 @@ class LongTermMemory:
         with self._lock:
             memory = self._user(user)
             memory.refresh()
-            shelf = memory.shelf
+            shelf = memory.shelf if sees is None else memory.shelf.only(sees)
             words = shelf.lexicon.shares(query, shelf.rows)
             metric = memory.metric or COSINE
-            answers, fetched = memory.ask(vector, words) if vector is not None else (None, {})
+            answers, fetched = (
+                memory.ask(vector, words) if vector is not None and sees is None else (None, {})
+            )
             found = shelf.look(words, vector, metric=metric, fetched=fetched, answers=answers or ())
             disagreement = memory.missed(answers, found) if answers is not None else ()
             waiting = len(shelf.lacking)
@@ -250,10 +260,11 @@ class LongTermMemory:
         in_buffer: frozenset[str] = frozenset(),
         budget: int | None = None,
         count: CountTokens = lambda _hit: 0,
+        sees: Callable[[MemoryRecord], bool] | None = None,
     ) -> Recall:
         """Search and rank at once (see :meth:`search` and :func:`rank_hits`)."""
         recall = rank_hits(
-            self.search(query, user=user),
+            self.search(query, user=user, sees=sees),
             settings=settings,
             session=session,
             in_buffer=in_buffer,

@@ -280,7 +280,9 @@ class LayeredMemory(BaseMemory):
         if candidates is None or (turn is not None and not turn.embedded):
             began = time.perf_counter()
             try:
-                candidates = session.longterm.search(query, user=session.key.user)
+                candidates = session.longterm.search(
+                    query, user=session.key.user, sees=session.sees
+                )
             except MemoryInspectorError as exc:
                 log.warning("recall skipped: %s", exc)
                 candidates = Candidates.skipped(query, str(exc))

@@ -60,6 +60,7 @@ class OnRequest:
                 session=session.key.session,
                 settings=session.settings,
                 count=lambda hit: memory_tokens(hit, session.counter),
+                sees=session.sees,
             )
             lines += [f"- {hit.text} (memory, score {hit.score:.2f})" for hit in found.hits]
             if session.turn is not None:

@@ -114,6 +114,7 @@ class Session:
         self.clock = clock
         self.strategy = strategy
         self.knobs: Mapping[str, Json] = knobs or {}
+        self.sees: Callable[[MemoryRecord], bool] | None = None  # None: all of the user's memories
         self.lock = threading.RLock()
         self.turn: OpenTurn | None = None
         self.last_turn = 0

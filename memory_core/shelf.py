@@ -10,7 +10,7 @@ rest. Not safe to use from several threads at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -189,6 +189,18 @@ class Shelf:
         found = (self._records[row] for row in order)
         names = dict.fromkeys(vector_id(r.id) for r in found if r is not None)
         return [name for name in names if name in self._indexed]
+
+    def only(self, keep: Callable[[MemoryRecord], bool]) -> Shelf:
+        """Return a shelf of the live memories that ``keep`` wants, as if no other were there."""
+        kept = [r for r in self.records if keep(r)]
+        shelf, held = Shelf(exact_up_to=self._exact_up_to), {}
+        for record in kept:
+            shelf.learn(record)
+            row = self._row[record.id]
+            if not np.isnan(self._lengths[row]):
+                held[vector_id(record.id)] = self._vectors[row] * np.float32(self._lengths[row])
+        shelf.take(held)
+        return shelf
 
     def look(
         self,

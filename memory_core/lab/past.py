@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from memory_core.forking import Sees, told_in
 from memory_core.messages import repair_text
 from memory_core.ranking import Candidates
 from memory_core.records import FORGOTTEN, REMEMBERED, vector_id
@@ -29,11 +30,19 @@ Embed = Callable[[Sequence[str]], Vectors]
 class PastMemories:
     """A user's records, searched as of one turn after another (an earlier one starts anew).
 
-    ``records`` are all of the user's, oldest first; ``model`` names the embedding model.
+    ``records`` are all of the user's, oldest first; ``model`` names the embedding model and
+    ``sees`` tells which of them the session sees (see :mod:`memory_core.forking`).
     """
 
-    def __init__(self, records: Sequence[MemoryRecord], *, embed: Embed, model: str = "") -> None:
-        self._records = [r for r in records if r.status != FORGOTTEN]
+    def __init__(
+        self,
+        records: Sequence[MemoryRecord],
+        *,
+        embed: Embed,
+        model: str = "",
+        sees: Sees | None = None,
+    ) -> None:
+        self._records = [r for r in records if r.status != FORGOTTEN and (not sees or sees(r))]
         self._embed = embed
         self._model = model
         self._vectors: dict[str, Vectors] = {}
@@ -51,7 +60,7 @@ class PastMemories:
         there = [r for r in self._records if _written_before(r, trace)]
         if replaced is not None:
             held = {record.id for record in there}
-            there += [record for record in _told_in(replaced) if record.id not in held]
+            there += [record for record in told_in(replaced) if record.id not in held]
         if not self._shelved.issubset((r.id, r.turn) for r in there):
             self._shelf, self._shelved = Shelf(), set()
         new = [r for r in there if (r.id, r.turn) not in self._shelved]
@@ -91,24 +100,6 @@ def _written_before(record: MemoryRecord, trace: TurnTrace) -> bool:
         return record.created <= trace.started
     own = {write.id for write in trace.memories if write.action == REMEMBERED}
     return record.turn < trace.number and record.id not in own
-
-
-def _told_in(trace: TurnTrace) -> list[MemoryRecord]:
-    """Return the memories that a turn told for the first time, as its trace has them."""
-    return [
-        MemoryRecord(
-            id=write.id,
-            user="",
-            session=trace.session,
-            turn=trace.number,
-            kind=write.kind,
-            text=write.text,
-            message_ids=write.message_ids,
-            created=trace.started,
-        )
-        for write in trace.memories
-        if write.action == REMEMBERED
-    ]
 
 
 def _as_told(record: MemoryRecord, trace: TurnTrace, known: AbstractSet[str]) -> MemoryRecord:
