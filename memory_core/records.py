@@ -81,7 +81,8 @@ def plan_records(candidates: Iterable[Candidate], told: Told, find: Find) -> Pla
         text, _ = repair_text(candidate.text)
         reason = candidate.skip or ("" if text.strip() else "no text to remember")
         if reason:
-            writes.append(MemoryWrite(SKIPPED, "", text, candidate.kind, reason))
+            ids = candidate.message_ids
+            writes.append(MemoryWrite(SKIPPED, "", text, candidate.kind, reason, ids))
             continue
         key = record_id(told.user, told.session, text)
         before = made.get(key) or find(key)
@@ -108,7 +109,10 @@ def plan_correction(record: MemoryRecord, text: str, told: Told, find: Find) -> 
     candidate = Candidate(text, record.kind, record.message_ids, record.expires)
     key = record_id(told.user, told.session, text)
     new, _ = _told(key, candidate, told, find(key))
-    write = MemoryWrite(CORRECTED, new.id, text, record.kind, f"replaces {record.text!r:.200}")
+    reason = f"replaces {record.text!r:.200}"
+    write = MemoryWrite(
+        CORRECTED, new.id, text, record.kind, reason, record.message_ids, replaces=record.id
+    )
     if new.id == record.id:
         return [replace(record, text=text, indexed=False)], [write]
     return [replace(record, status=SUPERSEDED, indexed=False), new], [write]
@@ -173,7 +177,8 @@ def _told(
             created=told.at,
             expires=candidate.expires,
         )
-        return record, MemoryWrite(REMEMBERED, key, candidate.text, candidate.kind)
+        ids = candidate.message_ids
+        return record, MemoryWrite(REMEMBERED, key, candidate.text, candidate.kind, message_ids=ids)
     record = replace(
         before,
         count=before.count + 1,
@@ -183,7 +188,8 @@ def _told(
         message_ids=_newest((*before.message_ids, *candidate.message_ids)),
     )
     reason = f"told {record.count} times, first in turn {before.turn}"
-    return record, MemoryWrite(DUPLICATE, key, candidate.text, candidate.kind, reason)
+    ids = candidate.message_ids
+    return record, MemoryWrite(DUPLICATE, key, candidate.text, candidate.kind, reason, ids)
 
 
 def _newest(ids: Sequence[str]) -> tuple[str, ...]:
