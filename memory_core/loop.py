@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+TIDYING = 30.0  # seconds that a stream which is left early may take to end
+
 T = TypeVar("T")
 _START = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -36,9 +38,10 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 def iterate(source: AsyncIterator[T]) -> Iterator[T]:
     """Yield what an async iterator yields, running it on the background loop.
 
-    Leaving early cancels it.
+    Leaving early cancels it and waits until it has tidied up.
     """
     items: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
+    over = threading.Event()
 
     async def drain() -> None:
         try:
@@ -46,6 +49,7 @@ def iterate(source: AsyncIterator[T]) -> Iterator[T]:
                 items.put((item,))
         finally:
             items.put(None)
+            over.set()
 
     running = submit(drain())
     try:
@@ -53,4 +57,5 @@ def iterate(source: AsyncIterator[T]) -> Iterator[T]:
             yield boxed[0]
         running.result()
     finally:
-        running.cancel()
+        if running.cancel():
+            over.wait(TIDYING)

@@ -35,7 +35,8 @@ _AS_TEXT, _AS_CODE, _AS_RENDERED = "As stored", "To copy", "Rendered"
 
 def draw(page: PageState) -> None:
     """Draw the message list, the actions below it, and the input."""
-    box = st.container(height=HEIGHT, border=True, autoscroll=True, key="chat-box")
+    talking = page.chat is not None and bool(page.chat.messages)
+    box = st.container(height=HEIGHT, border=True, autoscroll=talking, key="chat-box")
     with box:
         _messages(page)
         if page.live is not None:

@@ -95,11 +95,12 @@ def test_unexpected_failure_is_a_sentence_not_a_traceback(visit, monkeypatch):
         raise RuntimeError("secret detail")
         yield
 
+    stream = Chat.stream
     monkeypatch.setattr(Chat, "stream", broken)
     say(at, "hello?")
     assert UNEXPECTED in shown(at)
     assert "secret detail" not in shown(at)
-    monkeypatch.undo()
+    monkeypatch.setattr(Chat, "stream", stream)
     assert page_of(at).outbox == "hello?"
     at.button(key="chat-retry").click()
     settled(at.run())
@@ -147,3 +148,24 @@ def test_engine_that_does_not_open_can_be_tried_again(monkeypatch, tmp_path):
     assert not at.error
     assert at.button(key="session-new")
     opened.close()
+
+
+def test_store_that_goes_away_loses_no_message(visit, engine, monkeypatch):
+    """When a turn cannot be stored the page says so, keeps the text, and Retry stores it."""
+    at = say(visit(), "hello")
+    commit = type(engine.store).commit
+
+    def down(self, key, record):
+        raise StoreUnavailable("The disk is full.")
+
+    monkeypatch.setattr(type(engine.store), "commit", down)
+    say(at, "Do not lose this.")
+    assert "The disk is full." in shown(at) or "Do not lose this." in texts(at)
+    assert "Do not lose this." in (*texts(at), page_of(at).outbox)
+    monkeypatch.setattr(type(engine.store), "commit", commit)
+    retry = [button for button in at.button if button.key == "chat-retry"]
+    if retry:
+        retry[0].click()
+        settled(at.run())
+    assert "Do not lose this." in texts(at)
+    assert not at.error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -277,3 +280,39 @@ def test_value_on_its_way_while_the_page_changes_it_is_no_choice(visit, engine):
     assert page.settings.token_limit == 900
     assert page.showing == "sent"
     assert named(at.slider, "knob-token_limit").value == 900
+
+
+def test_running_turn_is_shown_and_can_be_stopped(visit, monkeypatch):
+    """A slow answer is shown as far as it is; after a stop the question is kept and retried."""
+    at = visit()
+    stream, gate = OfflineLLM.astream_chat, threading.Event()
+
+    async def slow(self, *args, **kwargs):
+        async def pieces(inner):
+            async for piece in inner:
+                yield piece
+                await asyncio.to_thread(gate.wait, PATIENCE)
+
+        return pieces(await stream(self, *args, **kwargs))
+
+    monkeypatch.setattr(OfflineLLM, "astream_chat", slow)
+    at.chat_input[0].set_value(NUTS)
+    checked(at.run())
+    live = page_of(at).live
+    while not live.now().answer:
+        live.join(0.01)
+    checked(at.run())
+    assert texts(at)[0] == NUTS
+    assert texts(at)[1]
+    assert at.chat_input[0].disabled
+    at.button(key="chat-stop").click()
+    checked(at.run())
+    gate.set()
+    settled(at.run())
+    assert texts(at) == [NUTS]
+    assert any("stopped" in error.value for error in at.error)
+    monkeypatch.setattr(OfflineLLM, "astream_chat", stream)
+    at.button(key="chat-retry").click()
+    settled(at.run())
+    assert len(texts(at)) == 2
+    assert not at.error
