@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from memory_core.messages import Json, Message
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Part, Source
-from memory_core.strategies import COMPOSABLE, HYBRID, MEMORY_BLOCKS, VECTOR_MEMORY
+from memory_core.strategies import COMPOSABLE, HYBRID, LAYERED, MEMORY_BLOCKS, VECTOR_MEMORY
 from memory_core.summary import normalise
 from memory_core.trace import ModelCall, TurnTrace
 
@@ -26,6 +26,8 @@ _WORD = re.compile(r"[^\W\d_]{4,}|\d+")
 
 def setup(trace: TurnTrace) -> Mapping[str, Json]:
     """Return the setup of a strategy of LlamaIndex's, empty for our own memory."""
+    if trace.strategy == LAYERED:
+        return {}
     found: Mapping[str, Json] = trace.settings.get("setup") or {}
     return found
 

@@ -151,12 +151,16 @@ class WatchedChatStore(AsyncDBChatStore):
         """Pass the call on."""
         return await self._inner.get_keys()
 
-    async def holds(self, key: str, messages: Sequence[Message], *, archived: int) -> bool:
-        """Return whether the table holds exactly these, the first ``archived`` archived."""
-        rows = await self._inner.get_messages(key, status=None)
+    async def counts(self, key: str) -> tuple[int, int]:
+        """Return how many messages the table holds, and how many of them are in the queue."""
         active = await self._inner.count_messages(key, status=MessageStatus.ACTIVE)
-        held = [from_chat(message) for message in rows]
-        return held == list(messages) and active == len(messages) - archived
+        return await self._inner.count_messages(key, status=None), active
+
+    async def _holds(self, key: str, messages: Sequence[Message], archived: int) -> bool:
+        if await self.counts(key) != (len(messages), len(messages) - archived):
+            return False
+        rows = await self._inner.get_messages(key, status=None)
+        return [from_chat(message) for message in rows] == list(messages)
 
     async def hold(self, key: str, messages: Sequence[Message], *, archived: int) -> None:
         """Make the table hold exactly these messages, the first ``archived`` of them archived.
@@ -165,7 +169,7 @@ class WatchedChatStore(AsyncDBChatStore):
         cannot be read or written.
         """
         try:
-            if await self.holds(key, messages, archived=archived):
+            if await self._holds(key, messages, archived):
                 return
             sessions, table = await self._inner._initialize()  # noqa: SLF001
             async with sessions() as session:

@@ -141,6 +141,8 @@ class ObservedMemory(OneLoopMemory):
         setup = self._session.knobs.get("setup") or {}
         searches = setup.get("agent") in (CONTEXT_ENGINE, CONDENSE_ENGINE)
         if searches:
+            if self._session.turn is None:
+                self._session.open_turn()
             self.get(question)
         self.put(ChatMessage(role=MessageRole.USER, content=question))
         if not searches:

@@ -129,7 +129,8 @@ class MemoryAdapter(Adapter):
         self._flushes = [Flush(*flush) for flush in state.data.get("flushes", ())]
         self._queue.archived.clear()
         self._blocks.taken.clear()
-        await self._store.hold(self._memory.session_id, self._wanted(), archived=self._archived)
+        plain = [stored.message for stored in self.given.messages]
+        await self._store.hold(self._memory.session_id, plain, archived=self._archived)
         facts, waiting = state.data.get("facts", {}), state.data.get("waiting", {})
         for block in self.watched:
             block.wait_for([_batch_from_json(item) for item in waiting.get(block.name, ())])
@@ -140,13 +141,11 @@ class MemoryAdapter(Adapter):
 
     async def intact(self) -> bool:
         """Return whether table and records are as they were left, whoever else has the files."""
-        key = self._memory.session_id
-        return all(records.intact() for records in self._records.values()) and (
-            await self._store.holds(key, self._wanted(), archived=self._archived)
+        total = len(self.given.messages)
+        counts = await self._store.counts(self._memory.session_id)
+        return counts == (total, total - self._archived) and all(
+            records.intact() for records in self._records.values()
         )
-
-    def _wanted(self) -> list[Message]:
-        return [stored.message for stored in self.given.messages]
 
     async def close(self) -> None:
         """Let go of the table."""

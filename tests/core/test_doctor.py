@@ -184,6 +184,18 @@ def test_a_filter_of_another_session_is_told():
     assert "session_id == A" in notes(replace(trace, calls=(reply,)))["session-filter-stuck"].text
 
 
+def test_memories_of_other_sessions_are_no_fault_of_ours():
+    """Our own long-term memory is meant to recall across sessions: no note."""
+    talk = Talk(settings=MemorySettings(threshold=0.0))
+    talk.say("The oven costs 412 euros.")
+    talk.records[0].session = "another"
+    trace = talk.say("What does the oven cost?").trace
+    assert trace.assembly.recall.hits[0].session == "another"
+    assert "session-filter-stuck" not in notes(
+        replace(trace, settings={**trace.settings, "setup": s.Setup().to_json()})
+    )
+
+
 @pytest.mark.parametrize("strategy", [s.COMPOSABLE])
 def test_a_memory_asked_without_the_question_is_told(strategy):
     """An agent that does not pass the question on gets no retrieval, and a note."""

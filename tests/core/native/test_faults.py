@@ -259,6 +259,23 @@ def test_a_class_that_raises_is_told_in_one_sentence(monkeypatch):
     assert len(rig.memory.inner.get_all()) == len(rig.session.messages)
 
 
+def test_what_a_class_does_against_its_rule_is_not_explained_away():
+    """Where what was returned is not what the rule gives, no reason is claimed."""
+    rig = Rig(setup_of(s.BUFFER, token_limit=900))
+    rig.say("The oven costs 412 euros.")
+    rig.say("Flour comes on Tuesday.")
+
+    async def odd(*_, **__):
+        return [rig.memory.inner.get_all()[0], ChatMessage(role="user", content="From nowhere.")]
+
+    object.__setattr__(rig.memory.inner, "aget", odd)
+    rig.memory.get()
+    known = rig.memory.known
+    assert [part.source for part in known.parts] == [Source.BUFFER, Source.UNKNOWN]
+    assert {out.gate for out in known.omissions} == {Gate.NOT_EXPLAINED}
+    assert len(known.omissions) == 3
+
+
 def test_half_an_emoji_reaches_neither_store_nor_model():
     """A lone surrogate is replaced before the class sees it; shown, returned and sent agree."""
     rig = Rig(setup_of(s.FULL_HISTORY))
