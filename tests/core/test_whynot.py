@@ -82,7 +82,7 @@ def draw_missing(data: st.DataObject, script: list[dict]) -> tuple[Moment, Item]
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(long_turns, st.sampled_from([EXACT, LLAMA_INDEX]), st.data())
 def test_a_change_lets_it_in_and_one_step_less_does_not(script, rule, data):
     """Whatever is offered works in the real planner; one step less leaves the thing out."""
@@ -103,7 +103,7 @@ def test_a_change_lets_it_in_and_one_step_less_does_not(script, rule, data):
         assert not place_of(item, moment.plan(less)), change
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(long_turns, st.data())
 def test_where_layers_do_not_interact_it_is_the_smallest_of_all(script, data):
     """With recall and state out of the way, no smaller token limit lets a message in."""
@@ -121,7 +121,7 @@ def test_where_layers_do_not_interact_it_is_the_smallest_of_all(script, data):
         assert limits.get("token_limit") == next(lets_in, None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(long_turns, st.data())
 def test_when_nothing_is_offered_nothing_helps(script, data):
     """Where it says that no single setting lets it in, trying the settings agrees."""
