@@ -7,6 +7,7 @@ import json
 import pytest
 
 from memory_core.lab.saving import saved
+from memory_core.lab.sweep_folder import sweeps_of
 from memory_core.samples import load_sample
 from tests.app.conftest import PATIENCE, checked, page_of
 from tests.app.played import open_page, play
@@ -233,7 +234,7 @@ def test_sweeps_are_saved_opened_again_and_compared(engine, tmp_path):
     at.text_input(key="lab-name").set_value("Mine <b>*1*</b>")
     checked(at.run())
     press(at, "lab-save")
-    (kept,) = saved(engine.config.folder / "sweeps")
+    (kept,) = saved(sweeps_of(engine.config.folder, "local"))
     assert kept.name == "Mine <b>*1*</b>"
     at.selectbox(key="lab-mode").set_value("tutorial")
     swept(at)
