@@ -188,7 +188,7 @@ def test_memories_of_other_sessions_are_no_fault_of_ours():
     """Our own long-term memory is meant to recall across sessions: no note."""
     talk = Talk(settings=MemorySettings(threshold=0.0))
     talk.say("The oven costs 412 euros.")
-    talk.records[0].session = "another"
+    talk.records[0].session, talk.records[0].message_ids = "another", ()
     trace = talk.say("What does the oven cost?").trace
     assert trace.assembly.recall.hits[0].session == "another"
     assert "session-filter-stuck" not in notes(
