@@ -35,9 +35,12 @@ def run(module: str, *options: str) -> dict:
 
 def test_kill_nine_loses_nothing_acknowledged(name):
     """A writer killed at random moments leaves every acknowledged turn, and only whole ones."""
-    found = run("tests.crash", "--kills", "4", "--backend", name)
-    assert (found["kills"], found["lost"], found["torn"]) == (4, 0, 0)
-    assert found["turns"] > 0
+    for _ in range(5):  # on a busy machine a writer may be killed before its first turn
+        found = run("tests.crash", "--kills", "4", "--backend", name)
+        assert (found["kills"], found["lost"], found["torn"]) == (4, 0, 0)
+        if found["turns"]:
+            return
+    pytest.fail("no writer got as far as a turn")
 
 
 def test_kill_nine_leaves_no_orphan_vector():
