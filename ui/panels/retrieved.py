@@ -18,20 +18,14 @@ _RAW, _PROBE = "retrieved-raw", "retrieved-probe"
 _QUERY = 600  # characters of the searched text
 
 
-def draw(scene: Scene, ask: Callable[[str], None]) -> None:
+def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
     """Draw the searched text, the score chart and one row a candidate.
 
-    ``ask`` is told another question to search for, without sending it.
+    ``ask`` is told another question to search for, without sending it; a past turn has none.
     """
     view = retrieved_view(scene.assembly, threshold=scene.settings.threshold)
-    key = f"{_PROBE}-{scene.turn}"
-    st.text_input(
-        "Try another question",
-        key=key,
-        placeholder="another question to search for; nothing is sent",
-        label_visibility="collapsed",
-        on_change=lambda: ask(str(value_of(key) or "").strip()),
-    )
+    if ask is not None:
+        _another_question(f"{_PROBE}-{scene.turn}", ask)
     if view.skipped or not (view.hits or view.near):
         st.caption(
             f"{plain(view.skipped or 'Nothing was found.')} Each turn is remembered here. A "
@@ -81,3 +75,13 @@ def _table(rows: Sequence[HitRow], metric: str, turn: int) -> HitRow | None:
         alt="Memories found, hits first, then near misses",
     )
     return chosen(event, rows)
+
+
+def _another_question(key: str, ask: Callable[[str], None]) -> None:
+    st.text_input(
+        "Try another question",
+        key=key,
+        placeholder="another question to search for; nothing is sent",
+        label_visibility="collapsed",
+        on_change=lambda: ask(str(value_of(key) or "").strip()),
+    )
