@@ -1,9 +1,10 @@
 """LlamaIndex's own memories, run for real and observed.
 
-``knobs`` (what can be set) is plain values and may be imported anywhere. The rest loads
-LlamaIndex. Reading order: ``knobs``, ``parts`` and ``record`` (from what was returned to an
-explanation), ``adapter`` (what one strategy must tell), one module per family (``controls``,
-``buffer``, ``summary_buffer``, ``queue`` with ``blocks``, ``vector_memory``, ``patterns``),
-``observed`` (the LlamaIndex memory that an agent is given), ``agents`` and ``documents``,
-``opening``.
+``knobs`` and ``rules`` are plain values and may be imported anywhere; the rest loads LlamaIndex.
+Reading order: ``parts`` and ``align`` (from what was returned to an explanation), ``adapter``
+(what one strategy must tell), a module for each family (``controls``, ``buffer``,
+``summary_buffer``, ``queue`` with ``queue_view``, ``blocks`` and ``chat_store``, ``vector_memory``
+with ``vectors`` and ``records``, ``patterns`` with ``patterned``), ``log`` and ``keeping`` (its
+state through restarts), ``one_loop`` and ``observed`` (the memory an agent is given), ``agents``
+and ``documents``, ``building`` and ``opening``.
 """

@@ -39,6 +39,7 @@ class SummarisingAdapter(Adapter):
 
     def __init__(self, memory: Summarising, *, session: Session, tokenizer: Tokenizer) -> None:
         super().__init__(memory, session=session, tokenizer=tokenizer)
+        self.title = memory.class_name()
         self._memory = memory
         self._folded = 0
         self._first = 1 if isinstance(memory, SummarisingBuffer) else 0
@@ -227,9 +228,7 @@ class HybridAdapter(Adapter):
     async def seed(self, messages: Sequence[StoredMessage]) -> None:
         """Give the memory a history: its statements become records."""
         await self.restore(State(), messages)
-        self._memory.buffer.set([])
-        for chat in self.given.chats():
-            self._memory.put(chat)
+        self._memory.set(self.given.chats())
 
     def _gated(self, recall: Recall | None, asked: Asked) -> Recall | None:
         """Return the search with what stayed out under the gate that stopped it."""

@@ -307,15 +307,20 @@ class HybridMemory(BaseMemory):
     def put(self, message: ChatMessage) -> None:
         """Add a message; a statement of the user becomes a record too."""
         self._buffer.put(message)
-        text = str(message.content or "").strip()
-        if message.role == MessageRole.USER and text and not text.endswith("?"):
-            self._index.insert_nodes([TextNode(text=text)])
+        self._remember([message])
 
     def set(self, messages: list[ChatMessage]) -> None:
         """Start anew with these messages."""
         self.reset()
-        for message in messages:
-            self.put(message)
+        self._buffer.set(list(messages))
+        self._remember(messages)
+
+    def _remember(self, messages: Sequence[ChatMessage]) -> None:
+        """Make records of what the user states in these messages."""
+        texts = [str(m.content or "").strip() for m in messages if m.role == MessageRole.USER]
+        nodes = [TextNode(text=text) for text in texts if text and not text.endswith("?")]
+        if nodes:
+            self._index.insert_nodes(nodes)
 
     def reset(self) -> None:
         """Forget everything."""
