@@ -98,6 +98,15 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         server.stop()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a server for tests that leave nothing behind which another one would see."""
+    server = Server(tmp_path_factory.mktemp("server"), MEMORY_INSPECTOR_VISITORS="separate")
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Return a browser for the whole run."""
