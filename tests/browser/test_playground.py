@@ -31,7 +31,8 @@ def test_a_sample_its_questions_the_knobs_and_a_restart(serve, browser):
     turns = len(sample.turns) + len(answered)
 
     sent = tab.headline()
-    tab.slide("Token limit", "ArrowLeft", 30)
+    tab.slide("Token limit", "PageDown")
+    tab.slide("Token limit", "ArrowLeft", 3)
     expect(tab.page.get_by_text("What your change does")).to_be_visible(timeout=MS)
     lower = tab.headline()
     assert lower != sent
