@@ -192,7 +192,10 @@ def _recall_checks(
         yield Check(SEARCH, passed=False if not settings.recall else None, reason=off)
         return
     if found is None:
-        reason = recall.skipped or f"no memory of it is among the {recall.searched:,} searched"
+        seen = len(recall.hits) + len(recall.near)
+        best = f"best {seen:,} of " if seen < recall.searched else ""
+        reason = f"no memory of it is among the {best}{recall.searched:,} searched"
+        reason = recall.skipped or reason
         yield Check(SEARCH, passed=False, reason=reason)
         return
     hit, out = found

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from memory_core.buffer import History
-from memory_core.fate import FACT, STATE, SUMMARY
+from memory_core.fate import FACT, MEMORY, MESSAGE, STATE, SUMMARY
 from memory_core.gates import (
     BUFFER_ROUTE,
     MEMORY_ROUTE,
@@ -35,7 +35,7 @@ from memory_core.smallest import HUNDREDTHS, Grid, SettingChange, smallest
 Plan = Callable[[MemorySettings], Assembly]
 """Plans the prompt of one turn again, under other settings; pure."""
 
-_NEAR = 100  # near misses to look through for the numbers; what stopped them is the same
+_NEAR = 40  # near misses to look through for the numbers; what stopped them is the same
 _MOST = 1_000  # memories that can be let in to find one that is far down
 _ROUNDS = 6  # the limit moves what stands in front of the buffer, which moves the limit
 
@@ -74,20 +74,19 @@ def why_not(
     elif assembly is None:
         raise ValueError("why_not needs the prompt or a planner of it")
     place = place_of(item, assembly)
-    far = _far_down(item, settings, plan) if plan is not None and not place else None
-    routes = routes_of(item, assembly, settings, history=history, found=far)
     if place:
+        routes = routes_of(item, assembly, settings, history=history)
         return WhyNot(item, place, routes, sentence=f"It is in this prompt, {place}.")
-    stops = [(route, route.stopped) for route in routes]
-    told = "; ".join(f"{r.name}: {_told(stop)}" for r, stop in stops if stop is not None)
     if plan is None:
-        return WhyNot(item, "", routes, sentence=f"Stopped. {told}.")
-    search = _Search(item, settings, plan, assembly, history, far or found_for(item, assembly))
-    changes = [c for route, stop in stops if stop is not None for c in search.changes(route, stop)]
-    best = {c.setting: c for c in sorted(changes, key=lambda c: -_size(c, settings))}
-    ordered = tuple(sorted(best.values(), key=lambda c: _size(c, settings)))
-    end = f"Enough would be: {ordered[0].words}." if ordered else "No single setting lets it in."
-    return WhyNot(item, "", routes, ordered, f"Stopped. {told}. {end}")
+        routes = routes_of(item, assembly, settings, history=history)
+        return WhyNot(item, "", routes, sentence=f"Stopped. {_told(routes)}.")
+    search = _Search(item, settings, plan, assembly, history)
+    far = _far_down(item, settings, plan) if item.kind == MEMORY else None
+    routes, changes = search.explain(far)
+    if not changes and item.kind == MESSAGE:  # a memory of it far down is the last way in
+        routes, changes = search.explain(_far_down(item, settings, plan))
+    end = f"Enough would be: {changes[0].words}." if changes else "No single setting lets it in."
+    return WhyNot(item, "", routes, changes, f"Stopped. {_told(routes)}. {end}")
 
 
 def _far_down(item: Item, settings: MemorySettings, plan: Plan) -> SearchResult | None:
@@ -133,9 +132,25 @@ class _Search:
     plan: Plan
     base: Assembly
     history: History | None
-    found: SearchResult | None
 
-    def changes(self, route: Route, stop: Check) -> Iterable[SettingChange]:
+    def explain(
+        self, far: SearchResult | None
+    ) -> tuple[tuple[Route, ...], tuple[SettingChange, ...]]:
+        """Return all routes and the changes that help, the relatively smallest first."""
+        found = far or found_for(self.item, self.base)
+        routes = routes_of(self.item, self.base, self.settings, history=self.history, found=found)
+        best: dict[str, SettingChange] = {}
+        for route in routes:
+            stop = route.stopped
+            for change in self._changes(route, stop, found) if stop is not None else ():
+                known = best.get(change.setting)
+                if known is None or self._size(change) < self._size(known):
+                    best[change.setting] = change
+        return routes, tuple(sorted(best.values(), key=self._size))
+
+    def _changes(
+        self, route: Route, stop: Check, found: SearchResult | None
+    ) -> Iterable[SettingChange]:
         """Yield the changes that let the thing in past the gate that stopped it."""
         if route.name == BUFFER_ROUTE:
             if stop.gate in (Gate.ORPHAN, SAID, Gate.NOT_EXPLAINED):
@@ -144,9 +159,9 @@ class _Search:
             yield from self._grid("share_buffer", 1, HUNDREDTHS)
             yield from self._grid("top_k", 0)
         elif stop.gate == Gate.THRESHOLD:
-            yield from self._grid("threshold", -1, HUNDREDTHS, self._scores())
+            yield from self._grid("threshold", -1, HUNDREDTHS, [found[0].score] if found else [])
         elif stop.gate == Gate.TOP_K:
-            yield from self._grid("top_k", self._searched(), 1, self._rank())
+            yield from self._grid("top_k", self._searched(), 1, [found[0].rank] if found else [])
         elif stop.gate == Gate.OTHER_SESSION:
             yield from self._switch("scope", ALL_SESSIONS)
         elif stop.gate == SEARCH and not self.settings.recall:
@@ -238,29 +253,27 @@ class _Search:
         given = int(allotment.memory * share)
         return (given + stop.needed - (stop.available or 0)) / allotment.memory
 
-    def _scores(self) -> list[float]:
-        return [self.found[0].score] if self.found is not None else []
-
     def _searched(self) -> int:
         recall = self.base.recall
         return max(self.settings.top_k, min(_MOST, recall.searched if recall is not None else 0))
 
-    def _rank(self) -> list[int]:
-        return [self.found[0].rank] if self.found is not None else []
+    def _size(self, change: SettingChange) -> float:
+        """Return how large a change is beside the present value; switches come last."""
+        now = getattr(self.settings, change.setting)
+        if isinstance(change.value, bool) or not isinstance(change.value, (int, float)):
+            return float("inf")
+        return float(abs(change.value - now) / max(abs(now), 0.01))
 
 
 _SHARES = ("share_buffer", "share_retrieved", "share_state")
 
 
-def _told(check: Check) -> str:
-    if check.gate == Gate.NOT_EXPLAINED:
-        return Gate.NOT_EXPLAINED.value
-    return f"{check.gate} ({check.reason})" if check.reason else str(check.gate)
-
-
-def _size(change: SettingChange, settings: MemorySettings) -> float:
-    """Return how large a change is beside the present value; switches come last."""
-    now = getattr(settings, change.setting)
-    if isinstance(change.value, bool) or not isinstance(change.value, (int, float)):
-        return float("inf")
-    return float(abs(change.value - now) / max(abs(now), 0.01))
+def _told(routes: Sequence[Route]) -> str:
+    """Say for each route where it ends."""
+    ends = []
+    for route in routes:
+        stop = route.stopped
+        if stop is not None:
+            plain = stop.gate == Gate.NOT_EXPLAINED or not stop.reason
+            ends.append(f"{route.name}: {stop.gate}" + ("" if plain else f" ({stop.reason})"))
+    return "; ".join(ends)
