@@ -82,7 +82,7 @@ def _moved(
                 source=source,
                 tokens=sum(part.tokens for part in parts),
                 turn=parts[0].turn,
-                text=excerpt(text),
+                text=excerpt(text, 80),
                 who=SPEAKERS.get(message.message.role, "") if message else "",
             )
         )
