@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import streamlit as st
 
 from tests.app.conftest import page_of, say, texts
 
@@ -41,11 +40,3 @@ def test_two_tabs_in_one_session_do_not_overwrite_each_other(visit):
     assert two.error or "from tab two" in texts(two)
     assert page_of(two).outbox == "from tab two" or "from tab two" in texts(two)
     assert "again from tab one" in texts(one)
-
-
-def test_chats_are_in_no_shared_cache():
-    """Only the loader of engine and models is shared between visitors."""
-    from ui import resources
-
-    assert hasattr(resources._loader, "clear")
-    assert st.cache_resource is not None
