@@ -20,10 +20,11 @@ from memory_core.buffer import EXACT
 from memory_core.lab.cells import BUFFER, NOWHERE, RETRIEVED, SUMMARISED, Cell
 from memory_core.lab.inputs import SweepInput, message_id
 from memory_core.lab.prepare import Prepared
-from memory_core.lab.scenes import SESSION, Scene, remembered, scenes
+from memory_core.lab.scenes import SESSION, Scene, remembered, scene, scenes
 from memory_core.lab.schedule import (
     CALLS_A_ROUND,
     NOBODY,
+    Key,
     key_of,
     schedule,
     standing_in,
@@ -85,23 +86,33 @@ def plan(prepared: Prepared, points: Sequence[Placed]) -> Iterator[Cell]:
 
 @dataclass(frozen=True, eq=False)
 class Planner:
-    """Plans the whole prompt of one question under any settings, as a why-not asks for it."""
+    """Plans the whole prompt of one question under any settings, as a why-not asks for it.
+
+    What the summary stands for by then is kept for settings that differ in nothing it depends on.
+    """
 
     prepared: Prepared
     scene: Scene
+    _covered: dict[Key, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, prepared: Prepared, model: str, number: int) -> Planner:
         """Return the planner of a question, its memories searched by one embedding model."""
-        return cls(prepared, scenes(prepared, model)[number])
+        return cls(prepared, scene(prepared, model, number))
 
     def __call__(self, settings: MemorySettings) -> Assembly:
         """Return the prompt under these settings, fully explained."""
-        rounds = schedule(self.prepared, [settings])[key_of(settings)]
-        summary = standing_in(settings, rounds.covered.get(self.scene.number, 0))
+        summary = standing_in(settings, self._covers(settings))
         asked = _Asked(self.prepared, self.scene)
         layers = asked.layers(settings, summary, partial(asked.rank, settings))
         return assemble(layers, settings, self.prepared.counter)
+
+    def _covers(self, settings: MemorySettings) -> int:
+        key, number = key_of(settings), self.scene.number
+        if key not in self._covered:
+            rounds = schedule(self.prepared, [settings], only=number)[key]
+            self._covered[key] = rounds.covered.get(number, 0)
+        return self._covered[key]
 
 
 def _embeddings(settings: MemorySettings, records: int, turns: int) -> float:

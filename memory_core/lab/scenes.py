@@ -7,7 +7,7 @@ question is searched for, once, among what was remembered by then. Nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -52,11 +52,22 @@ def remembered(conversation: SweepInput) -> Iterator[tuple[int, MemoryRecord | N
 
 def scenes(prepared: Prepared, model: str) -> list[Scene]:
     """Return the scene of every question, searched by one embedding model."""
+    everyone = range(len(prepared.input.questions))
+    return sorted(_scenes(prepared, model, everyone), key=lambda scene: scene.number)
+
+
+def scene(prepared: Prepared, model: str, number: int) -> Scene:
+    """Return the scene of one question, without making those of the others."""
+    return next(_scenes(prepared, model, [number]))
+
+
+def _scenes(prepared: Prepared, model: str, numbers: Iterable[int]) -> Iterator[Scene]:
+    """Yield the scenes of these questions in the order in which they are asked."""
     asked, embedded = prepared.input.questions, prepared.vectors(model)
     turns = list(remembered(prepared.input))
     shelf, history = Shelf(), History(prepared.counter.text)
-    learned, out = 0, []
-    for number in sorted(range(len(asked)), key=lambda n: asked[n].position):
+    learned = 0
+    for number in sorted(numbers, key=lambda n: asked[n].position):
         question = asked[number]
         for stored in prepared.stored[len(history) : question.position]:
             history.append(stored.message, stored.tokens or 0)
@@ -71,14 +82,11 @@ def scenes(prepared: Prepared, model: str) -> list[Scene]:
         own = history.copy()
         own.append(last.message, last.tokens or 0)
         found = shelf.look(words, embedded.of([question.text])[0])
-        out.append(
-            Scene(
-                number=number,
-                messages=[*prepared.stored[: question.position], last],
-                history=own,
-                candidates=Candidates(question.text, found, model=model),
-                now=last.created,
-                evidence=question.evidence,
-            )
+        yield Scene(
+            number=number,
+            messages=[*prepared.stored[: question.position], last],
+            history=own,
+            candidates=Candidates(question.text, found, model=model),
+            now=last.created,
+            evidence=question.evidence,
         )
-    return sorted(out, key=lambda scene: scene.number)

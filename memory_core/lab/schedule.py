@@ -80,16 +80,23 @@ class Rounds:
         ).start
 
 
-def schedule(prepared: Prepared, settings: Iterable[MemorySettings]) -> Mapping[Key, Rounds]:
-    """Return the rounds under each of these settings, by :func:`key_of`."""
+def schedule(
+    prepared: Prepared, settings: Iterable[MemorySettings], *, only: int | None = None
+) -> Mapping[Key, Rounds]:
+    """Return the rounds under each of these settings, by :func:`key_of`.
+
+    With ``only`` that question alone is asked, and the conversation is gone through up to it.
+    """
     found = {key_of(one): Rounds(one) for one in settings}
     if not any(rounds.settings.summarise for rounds in found.values()):
         return found
     live = [rounds for rounds in found.values() if rounds.settings.summarise]
     asked = prepared.input.questions
-    waiting = sorted(range(len(asked)), key=lambda n: asked[n].position)
+    numbers = range(len(asked)) if only is None else [only]
+    end = len(prepared.stored) if only is None else asked[only].position
+    waiting = sorted(numbers, key=lambda n: asked[n].position)
     history = History(prepared.counter.text)
-    for stored in (*prepared.stored, None):
+    for stored in (*prepared.stored[:end], None):
         while waiting and asked[waiting[0]].position == len(history):
             _ask(prepared, history, waiting.pop(0), live)
         if stored is None:

@@ -7,9 +7,11 @@ reaches a model: embedding it is a ``ValueError``, since nothing could ever be n
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -188,7 +190,8 @@ def needs_download(choice: EmbeddingChoice) -> bool:
 
 
 def _wordllama() -> FunctionEmbedder:
-    from wordllama import WordLlama
+    with _logging_as_it_was():
+        from wordllama import WordLlama
 
     spec = find_spec("wordllama")
     folder = Path(spec.origin).parent if spec and spec.origin else Path()
@@ -198,6 +201,20 @@ def _wordllama() -> FunctionEmbedder:
         dimension=_WORDLLAMA_DIMENSION,
         function=model.embed,
     )
+
+
+@contextmanager
+def _logging_as_it_was() -> Iterator[None]:
+    """Undo what an import does to the root logger: how a program logs is its own to say."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        for handler in root.handlers[:]:
+            if handler not in handlers:
+                root.removeHandler(handler)
+        root.setLevel(level)
 
 
 def _minilm() -> FunctionEmbedder:

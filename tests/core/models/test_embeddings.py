@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,21 @@ def test_the_default_is_embedded_and_knows_meaning(wordllama: Any):
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
     assert not needs_download(EmbeddingChoice())
+
+
+def test_loading_the_default_leaves_logging_alone():
+    """A program that uses the embeddings logs as it chose to: no handler, no other level."""
+    code = (
+        "import logging; from memory_core.models.embeddings import build_embedder\n"
+        "from memory_core.models.catalogue import EmbeddingChoice\n"
+        "root = logging.getLogger(); before = (list(root.handlers), root.level)\n"
+        "build_embedder(EmbeddingChoice()).embed(['bread'])\n"
+        "assert (list(root.handlers), root.level) == before, (root.handlers, root.level)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_texts_are_counted_and_batches_agree(wordllama: Any):
