@@ -18,10 +18,11 @@ from llama_index.core.llms import LLM
 from llama_index.core.tools import FunctionTool
 
 from memory_core.agent import Event, Runner, run_turn
+from memory_core.background import Background
 from memory_core.config import EngineConfig
 from memory_core.errors import MemoryInspectorError, NotFound
 from memory_core.forgetting import ForgetReport, forget_me
-from memory_core.forking import visible
+from memory_core.forking import fork_session, visible
 from memory_core.lab.sweep_folder import forget_sweeps
 from memory_core.longterm import LongTermMemory
 from memory_core.loop import iterate
@@ -80,6 +81,7 @@ class Engine:
             vectors=vectors, embedder=embedder, store=store, clock=utc_now
         )
         self._by_choice: dict[EmbeddingChoice, LongTermMemory] = {}
+        self._background = Background()
 
     @property
     def banner(self) -> str:
@@ -121,6 +123,19 @@ class Engine:
             session, model=model, llm=build_llm(model, key=key_text), opens=self._open_strategy
         )
 
+    def fork(self, key: SessionKey, turn: int, title: str) -> SessionInfo:
+        """Start a session that goes on from after a turn of another one, with its memories.
+
+        Raises :class:`NotFound` when there is no such turn. Memories that cannot be indexed now
+        are indexed later.
+        """
+        info = fork_session(self.store, key, turn, title=title)
+        try:
+            self.longterm.catch_up(key.user)
+        except MemoryInspectorError as exc:
+            log.warning("the fork's memories wait to be indexed: %s", exc)
+        return info
+
     def _open_strategy(self, session: Session, setup: Setup) -> tuple[Memory, Runner | None]:
         """Open a strategy on a session: its memory, and what answers with it if not our agent."""
         longterm = session.longterm or self.longterm
@@ -160,6 +175,22 @@ class Engine:
             )
         return self._by_choice[choice]
 
+    def index_soon(self, user: str) -> None:
+        """Index in the background what waits of a user, as an import leaves it; return at once.
+
+        What cannot be done, or not before the engine closes, waits in the store as before.
+        """
+
+        def index(stopping: Callable[[], None]) -> None:
+            if self.store.records(user, pending=True):
+                self.longterm.catch_up(user, lambda _done, _total: stopping())
+
+        self._background.start(user, index)
+
+    def settle(self) -> None:
+        """Wait until nothing is done in the background any more."""
+        self._background.wait()
+
     def forget_user(self, user: str) -> ForgetReport:
         """Erase everything of a user: store, vectors, backups, what this process remembers."""
         config, opened = self.config, self.opened
@@ -186,6 +217,7 @@ class Engine:
 
     def close(self) -> None:
         """Let go of the store."""
+        self._background.close()
         if self.endpoint is not None:
             self.endpoint.close()
         self.store.close()

@@ -42,7 +42,9 @@ def fork_session(
         raise NotFound(f"This session has no turn {turn} to go on from.")
     trace = trace_from_json(rows[0].trace, lambda ids: {i: Message("") for i in ids})
     origin = f"{source.session}/{turn}"
-    info = copy_session(store, source, title=title, last=turn, origin=origin, clock=clock)
+    info = copy_session(
+        store, source, title=title, last=turn, origin=origin, memories=True, clock=clock
+    )
     try:
         known = {stored.id for stored in store.messages(info.key, superseded=True)}
         left = records_left(store.records(source.user), trace)

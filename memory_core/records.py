@@ -20,7 +20,7 @@ from datetime import datetime
 from memory_core.errors import InvalidInput
 from memory_core.messages import StoredMessage, repair_text
 from memory_core.smalltalk import reason_to_skip
-from memory_core.stores.protocols import MemoryRecord
+from memory_core.stores.protocols import MemoryRecord, SessionKey
 from memory_core.trace import MemoryWrite
 
 TURN, FACT = "turn", "fact"  # kinds
@@ -155,6 +155,17 @@ def lines_of(text: str) -> Iterable[str]:
 def record_id(user: str, session: str, text: str) -> str:
     """Return the id under which a text told in a session is kept."""
     return f"{_digest(user, even(text), size=12)}.{_digest(user, session, size=6)}"
+
+
+def record_id_in(record: str, told: SessionKey, session: str) -> str:
+    """Return the id of what was ``told`` in one session as told in another of the user's.
+
+    Any id that is not of a record told there is returned as it is.
+    """
+    text, dot, place = record.partition(".")
+    if place != _digest(told.user, told.session, size=6):
+        return record
+    return f"{text}{dot}{_digest(told.user, session, size=6)}"
 
 
 def vector_id(record: str) -> str:

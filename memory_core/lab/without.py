@@ -16,6 +16,7 @@ from llama_index.core.llms import LLM
 from memory_core.buffer import History
 from memory_core.errors import InvalidInput
 from memory_core.fate import FACT, MEMORY, MESSAGE, SUMMARY
+from memory_core.forking import visible
 from memory_core.lab.past import Embed, PastMemories
 from memory_core.lab.replay import Replay, ReplayedTurn
 from memory_core.llama import to_chat
@@ -70,10 +71,11 @@ def counterfactual(
     said = store.messages(key, superseded=True)
     records = store.records(key.user)
     turns = store.turns(key)
+    sees = visible(store.sessions(key.user), key.session)
     states = {stored.state.version: stored.state for stored in store.states(key)}
 
     def plan(memories: Sequence[MemoryRecord]) -> ReplayedTurn:
-        past = PastMemories(memories, embed=embed, model=model)
+        past = PastMemories(memories, embed=embed, model=model, sees=sees)
         replay = Replay(turns=turns, messages=said, states=states, memories=past)
         return replay.at(number)
 

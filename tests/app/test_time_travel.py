@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from memory_core.forking import forked_from
+from memory_core.session import utc_now
 from tests.app.conftest import checked, page_of
 from tests.app.played import TIGHT, open_page, play
+from ui.view_models.sessions_page import session_row
 
 PAGE = "1_Time_travel.py"
 
@@ -95,11 +98,13 @@ def test_fork_holds_what_was_said_up_to_its_turn(session, engine):
     at.button(key="travel-fork").click()
     at.run()
     fork = next(i for i in engine.sessions("local") if i.origin)
-    assert fork.origin.startswith(session.key.session)
+    assert forked_from(fork) == (session.key.session, 5)
     assert (fork.turns, session.turns) == (5, 14)
     forked = engine.chat(fork.key, settings=TIGHT, model=page_of(at).model)
     original = engine.chat(session.key, settings=TIGHT, model=page_of(at).model)
     assert forked.trace(5).assembly.messages == original.trace(5).assembly.messages
+    assert not engine.store.records("local", pending=True)
+    assert "forked after turn 5" in session_row(fork, now=utc_now()).line
 
 
 def test_chart_over_turns_follows_once_the_ledger_is_folded(session):

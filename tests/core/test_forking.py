@@ -101,6 +101,20 @@ def test_the_origin_is_noted_and_the_original_untouched(live):
     assert [r for r in live.engine.store.records("local") if r.session == "s1"] == list(before)
 
 
+def test_a_fork_calls_its_memories_by_their_own_names(live):
+    """In the copied traces what the session remembered bears the ids of the fork's memories."""
+    live.say("Which oven is red?", "That one.")
+    fork = Forked(live, 4)
+    own = {r.id for r in live.engine.store.records("local") if r.session == fork.key.session}
+    trace = Replay.read(live.engine.store, fork.key).trace(4)
+    recall = trace.assembly.recall
+    found = [*recall.hits, *(hit for hit, _ in recall.near)]
+    assert found
+    assert {hit.id for hit in found} <= own
+    assert {hit.session for hit in found} == {fork.key.session}
+    assert {write.id for write in trace.memories if write.id} <= own
+
+
 def test_both_go_their_own_ways(live):
     """What is said in one after the fork is not recalled in the other."""
     fork = Forked(live, 1)

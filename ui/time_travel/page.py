@@ -193,12 +193,10 @@ def _fork(page: PageState, place: Place) -> None:
     engine = resources.engine()
     if engine is None or page.info is None:
         return
-    from memory_core.copying import copy_session
-
     origin = page.info
     title = f"{origin.title[: sessions.MAX_TITLE - 24]} (fork of turn {place.turn})"
     try:
-        fork = copy_session(engine.store, origin.key, title=title, last=place.turn)
+        fork = engine.fork(origin.key, place.turn, title)
         sessions.open_session(page, engine, fork)
     except MemoryInspectorError as exc:
         problems.show(exc)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from memory_core.forking import forked_from
 from memory_core.interchange.values import ImportPreview
 from memory_core.messages import Json
 from memory_core.portable_format import Bundle
@@ -85,12 +86,14 @@ def session_row(
     info: SessionInfo, *, now: datetime, size: int | None = None, found: str = ""
 ) -> SessionRow:
     """Return the line of a session; ``found`` is the text around what was searched for."""
+    fork = forked_from(info)
     parts = [
         plural(info.turns, "turn"),
         plural(info.messages, "message"),
         plural(info.tokens, "token"),
         size_text(size) if size is not None else "",
         info.strategy,
+        f"forked after turn {fork[1]}" if fork else "",
         f"used {ago(info.used, now)}",
     ]
     return SessionRow(

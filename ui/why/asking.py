@@ -136,6 +136,7 @@ class Asking:
                 store.records(chat.key.user),
                 embed=lambda texts: self._embed(texts, embedder),
                 model=embedder.name,
+                sees=chat.session.sees,
             )
             self._replay = (chat.turns, Replay.read(store, chat.key, memories=memories))
         return self._replay[1]
