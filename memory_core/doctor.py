@@ -19,7 +19,7 @@ from memory_core.native.rules import QUEUE_RULE, SUMMARY_RULE
 from memory_core.prompt import Gate, Source
 from memory_core.strategies import MEMORY_BLOCKS
 from memory_core.summary import normalise
-from memory_core.trace import EXTRACT_FACTS, SUMMARISE, TurnTrace
+from memory_core.trace import EXTRACT_FACTS, SUMMARISE, WAITING, TurnTrace
 
 NEAR = 0.03  # a score this far under the threshold is a near miss
 TURNS = 5  # in a row, for what is a fault only when it goes on
@@ -458,7 +458,7 @@ def cap_every_turn(trace: TurnTrace, before: Sequence[TurnTrace]) -> Iterator[No
 def block_waiting(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
     """Find a memory block that failed: what it should have taken waits."""
     for write in trace.memories:
-        if write.action == "waiting":
+        if write.action == WAITING:
             yield Note(
                 f"The memory block {write.id} failed to take {len(write.message_ids)} archived "
                 f"messages: {write.reason}. They wait.",

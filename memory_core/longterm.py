@@ -153,13 +153,15 @@ class LongTermMemory:
         with self._lock:
             return self._user(user).shelf.records
 
-    def catch_up(self, user: str) -> CaughtUp:
+    def catch_up(
+        self, user: str, progress: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> CaughtUp:
         """Embed and index what was committed since, and take out what was forgotten.
 
         Raises the error of the index or the embedding model; what is not done waits in the
-        store for the next call.
+        store for the next call. ``progress`` is told how many of how many texts are done.
         """
-        return self._run(self._user(user).catch_up())
+        return self._run(self._user(user).catch_up(), progress)
 
     def rebuild(
         self, user: str, progress: Callable[[int, int], None] = lambda _done, _total: None

@@ -21,6 +21,9 @@ from memory_core.summary import Summary
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+BLOCK_FACT = "block fact"  # the kind of a fact that a memory block holds
+FLUSHED, WAITING = "flushed", "waiting"  # what became of a batch that a block was given
+
 # Purposes of calls.
 REPLY, SUMMARISE, EXTRACT_FACTS = "reply", "summarise", "extract facts"
 CONDENSE = "condense the question"
@@ -94,7 +97,8 @@ class MemoryWrite:
     """What happened to one candidate for long-term memory.
 
     ``action`` is one of ``remembered``, ``skipped``, ``duplicate``, ``forgotten``,
-    ``corrected``, ``waiting``; ``reason`` says why in plain words. ``message_ids`` are the
+    ``corrected``, and for a batch of messages that a memory block was given ``flushed`` (it took
+    them) or ``waiting`` (it could not); ``reason`` says why in plain words. ``message_ids`` are the
     messages it was made from, where the writer knows them; ``replaces`` is the memory that a
     correction puts out of force.
     """

@@ -31,6 +31,7 @@ def prepare(page: PageState) -> Engine | None:
             return None
         if page.chat is None:
             sessions.open_newest(page, engine)
+            engine.index_soon(page.user)  # what another program left, as an import does
         _follow_link(page, engine)
         conversation.settle(page)
         if page.outbox and page.error is None:

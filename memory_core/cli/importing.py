@@ -1,7 +1,8 @@
 """``import FILE``: say what a conversation file holds, and store it where that is wanted.
 
 Without ``--into`` nothing is stored; with it, text is sealed where ``MEMORY_ENCRYPTION_KEY`` is
-set, as everywhere. The same conversations again are told and not stored twice
+set, as everywhere. What their turns leave for the long term waits there for the app, which indexes
+it in the background. The same conversations again are told and not stored twice
 unless ``--again`` is given.
 """
 
@@ -35,6 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--into", metavar="URL", help="store the conversations, e.g. sqlite:///data/memory.db"
     )
     parser.add_argument("--user", default="local", help="whose sessions they become (local)")
+    parser.add_argument(
+        "--no-memories", action="store_true", help="make no long-term memories of their turns"
+    )
     parser.add_argument("--again", action="store_true", help="store what is stored already")
 
 
@@ -80,7 +84,12 @@ def _store(file: BinaryIO, told: ImportPreview, args: argparse.Namespace) -> Jso
                 continue
             key = SessionKey(args.user, uuid.uuid4().hex)
             store_conversation(
-                conversation, store=store, key=key, counter=counter, file=told.fingerprint
+                conversation,
+                store=store,
+                key=key,
+                counter=counter,
+                file=told.fingerprint,
+                remember=not args.no_memories,
             )
             sessions.append(key.session)
     finally:

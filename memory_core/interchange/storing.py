@@ -1,7 +1,9 @@
 """A read conversation becomes a session: one committed turn for each question of the user.
 
 Nothing was assembled or sent in these turns, so their traces hold no calls and name
-:data:`IMPORTED` as the strategy. The session's ``origin`` carries the fingerprints of the
+:data:`IMPORTED` as the strategy. What they leave for the long term is planned by the function that
+plans it in a chat and committed with the turn; it waits in the store to be indexed
+(:mod:`memory_core.indexing`). The session's ``origin`` carries the fingerprints of the
 conversation and of its file, by which :func:`imported_before` notices the same one again.
 """
 
@@ -9,14 +11,21 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from memory_core.errors import StoreError
 from memory_core.interchange.values import Conversation
 from memory_core.messages import StoredMessage
+from memory_core.records import Told, plan_records, turn_candidate
 from memory_core.settings import MemorySettings
-from memory_core.stores.protocols import SessionInfo, SessionKey, Store, TurnRecord
+from memory_core.stores.protocols import (
+    MemoryRecord,
+    SessionInfo,
+    SessionKey,
+    Store,
+    TurnRecord,
+)
 from memory_core.tokens import TokenCounter
 from memory_core.trace import TurnTrace, trace_to_json
 
@@ -31,14 +40,16 @@ def store_conversation(
     counter: TokenCounter,
     file: str = "",
     now: datetime | None = None,
+    remember: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Store a conversation as a new session and return how many turns it has.
 
     ``file`` is the fingerprint of the file it was read from, ``now`` the time of messages whose
-    time is not known; ``progress`` is called with the messages stored and their total. When the
-    store fails on the way, what was written of the session is erased again and the error raised:
-    a conversation is imported whole or not at all.
+    time is not known; ``remember`` says whether its turns become long-term memories, as those of
+    a chat do; ``progress`` is called with the messages stored and their total. When the store
+    fails on the way, what was written of the session is erased again and the error raised: a
+    conversation is imported whole or not at all.
 
     Raises :class:`InvalidInput` when the session's id is in use, and what the store raises.
     """
@@ -58,8 +69,11 @@ def store_conversation(
     )
     try:
         turns = _turns(messages)
+        known: dict[str, MemoryRecord] = {}
         for turn in turns:
-            store.commit(key, _record(key, turn))
+            record = _record(key, turn, known if remember else None)
+            known |= {memory.id: memory for memory in record.records}
+            store.commit(key, record)
             if progress is not None:
                 progress(turn[-1].position + 1, len(messages))
     except BaseException:
@@ -119,7 +133,13 @@ def _turns(messages: list[StoredMessage]) -> list[list[StoredMessage]]:
     return turns
 
 
-def _record(key: SessionKey, messages: list[StoredMessage]) -> TurnRecord:
+def _record(
+    key: SessionKey, messages: list[StoredMessage], known: Mapping[str, MemoryRecord] | None
+) -> TurnRecord:
+    """Return a turn to commit; ``known`` are its session's memories, ``None``: none are made."""
+    told = Told(key.user, key.session, messages[0].turn, messages[0].created)
+    candidates = [turn_candidate(messages)] if known is not None else []
+    records, writes = plan_records(candidates, told, (known or {}).get)
     asked = next((m.message.text for m in messages if m.message.role == "user"), "")
     trace = TurnTrace(
         number=messages[0].turn,
@@ -130,5 +150,6 @@ def _record(key: SessionKey, messages: list[StoredMessage]) -> TurnRecord:
         settings={},
         query=asked,
         appended=tuple(m.id for m in messages),
+        memories=tuple(writes),
     )
-    return TurnRecord(trace.number, trace_to_json(trace), tuple(messages))
+    return TurnRecord(trace.number, trace_to_json(trace), tuple(messages), records=tuple(records))

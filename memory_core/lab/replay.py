@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 
 from memory_core.assemble import Layers, Rank, assemble, memory_tokens
 from memory_core.buffer import History
 from memory_core.errors import InvalidInput, NotFound
 from memory_core.lab.past import PastMemories
-from memory_core.messages import StoredMessage
+from memory_core.messages import Message, StoredMessage, repair
 from memory_core.prompt import Assembly, Source
 from memory_core.ranking import Candidates, rank_hits
 from memory_core.settings import MemorySettings, settings_from_json
@@ -155,6 +156,49 @@ class Replay:
             layers=replace(layers, tool_tokens=around[0], in_front=around[1]),
             candidates=self._candidates(trace, {m.id for m in past.messages}),
         )
+
+    def next(self, text: str, *, now: datetime) -> ReplayedTurn:
+        """Return the turn in which this would be asked after all others, ready to be planned.
+
+        No summary round runs before it. Raises what :meth:`at` raises for the newest turn,
+        :class:`NotFound` when there is none.
+        """
+        last = self.at(max(self._rows, default=0))
+        number = last.trace.number + 1
+        trace = replace(
+            last.trace,
+            number=number,
+            started=now,
+            ended=now,
+            query=text,
+            calls=(),
+            steps=(),
+            appended=(),
+            memories=(),
+            facts=(),
+            changes=(),
+            summary=None,
+            supersedes=0,
+            error="",
+        )
+        past = self._before(number, last.counter)
+        message = repair(Message.of("user", text))[0]
+        own = StoredMessage("", len(past.messages), number, now, message)
+        own = replace(own, tokens=last.counter.message(message), counter=last.counter.id)
+        history = past.history.copy()
+        history.append(own.message, own.tokens or 0)
+        layers = replace(
+            last.layers,
+            messages=(*past.messages, own),
+            history=history,
+            state=self._states[max(self._states)] if self._states else last.layers.state,
+            summary=self.summary_at(number),
+            open_turn=len(past.messages),
+        )
+        found = None
+        if self._memories is not None and text.strip():
+            found = self._memories.search(trace, {stored.id for stored in past.messages})
+        return replace(last, trace=trace, layers=layers, candidates=found)
 
     def trace(self, number: int) -> TurnTrace:
         """Return the trace of a turn; raise :class:`NotFound` when there is none."""

@@ -7,7 +7,6 @@ and the batches that a failing block still waits for. How a prompt is explained 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from llama_index.core.memory import FactExtractionMemoryBlock, Memory, VectorMemoryBlock
@@ -18,13 +17,14 @@ from memory_core.native.adapter import Adapter, Asked, State, Tokenizer
 from memory_core.native.align import NOT_STORED, align
 from memory_core.native.blocks import Batch, BlockJournal, Taken, WatchedBlock
 from memory_core.native.chat_store import QueueJournal, WatchedChatStore
-from memory_core.native.queue_view import Flush, QueueView
+from memory_core.native.queue_view import Flush, QueueView, fact_id
 from memory_core.native.records import Records
 from memory_core.native.standins import NoModel
 from memory_core.prompt import Assembly
 from memory_core.recording import RecordingLLM
 from memory_core.session import Session
-from memory_core.trace import EXTRACT_FACTS, MemoryWrite
+from memory_core.summary import normalise
+from memory_core.trace import BLOCK_FACT, EXTRACT_FACTS, FLUSHED, WAITING, MemoryWrite
 
 _FLUSHES = 20  # flushes that are remembered with their numbers
 
@@ -185,27 +185,36 @@ class MemoryAdapter(Adapter):
         return tuple(self.given.messages[i].id for i in places if i != NOT_STORED)
 
 
-def fact_id(block: str, fact: str) -> str:
-    """Return the id under which a block's fact stands in traces."""
-    digest = hashlib.sha256(fact.encode("utf-8", "replace")).hexdigest()[:12]
-    return f"{block}-{digest}"
-
-
 def _writes(
     item: Taken, ids: tuple[str, ...], news: Sequence[tuple[str, str]]
 ) -> Iterator[MemoryWrite]:
-    """Yield what one batch did to a block: facts, records, or nothing yet."""
+    """Yield what became of one batch: that a block took it, the facts or records it made."""
     if item.error:
-        yield MemoryWrite("waiting", item.block, "", "batch", item.error, ids)
+        yield MemoryWrite(WAITING, item.block, "", "batch", item.error, ids)
         return
+    made = f"{len(item.facts)} facts" if not news else f"{len(news)} records"
+    made += f", {len(item.gone)} condensed away" if item.gone else ""
+    yield MemoryWrite(FLUSHED, item.block, "", "batch", made, ids)
     for fact in item.gone:
         why = f"the block {item.block} condensed its facts"
-        yield MemoryWrite("forgotten", fact_id(item.block, fact), fact, "fact", why)
+        yield MemoryWrite("forgotten", fact_id(item.block, fact), fact, BLOCK_FACT, why)
     why = f"flushed into the block {item.block}"
     for fact in item.facts:
-        yield MemoryWrite("remembered", fact_id(item.block, fact), fact, "fact", why, ids)
+        told = _told_in(fact, item.messages, ids)
+        yield MemoryWrite("remembered", fact_id(item.block, fact), fact, BLOCK_FACT, why, told)
     for record_id, text in news:
         yield MemoryWrite("remembered", record_id, text, "record", why, ids)
+
+
+def _told_in(
+    fact: str, messages: Sequence[Message], ids: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the message of a batch that says a fact word for word, else all of the batch."""
+    if len(ids) != len(messages):
+        return ids
+    words = normalise(fact)
+    told = [i for i, m in zip(ids, messages, strict=True) if words and words in normalise(m.text)]
+    return tuple(told[:1]) or ids
 
 
 def _batch_to_json(batch: Batch) -> Json:

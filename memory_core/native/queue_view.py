@@ -9,6 +9,7 @@ dropped, the lowest number first.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -76,13 +77,14 @@ class QueueView:
             found = _found(message, said, own)
             seen.update(item.mark.note for item in found if item.mark.note)
             parts += parts_of(message, index, _TEMPLATE, self.counter, found)
+        dropped = self._dropped(seen)
         return Assembly(
             messages=asked.returned,
             message_ids=tuple("" if p == NOT_STORED else active[p].id for p in places),
             parts=tuple(parts),
-            omissions=(*self._dropped(seen), *self._flushed()),
+            omissions=(*dropped, *self._flushed()),
             window=self._window(),
-            recall=recall,
+            recall=_without_dropped(recall, dropped),
             notes=tuple(self._waiting()),
             counter=self.counter.id,
         )
@@ -127,12 +129,16 @@ class QueueView:
         marks: list[Mark] = []
         hits = recall.hits if recall is not None else ()
         for block in self.blocks:
-            for text in texts_of(self._content(block)):
+            texts = texts_of(self._content(block))
+            if isinstance(block.inner, FactExtractionMemoryBlock):
+                marks += _fact_marks(block.name, block.inner.facts, texts)
+                continue
+            for text in texts:
                 if isinstance(block.inner, VectorMemoryBlock):
                     marks += [
                         Mark(hit.text, Source.RETRIEVED, (hit.id,), hit.score, note=block.name)
                         for hit in hits
-                        if hit.text and hit.text in text
+                        if hit.kind == record_kind(block.name) and hit.text and hit.text in text
                     ] or [Mark(text, Source.RETRIEVED, note=block.name)]
                 else:
                     ids = (f"block-{block.name}",)
@@ -178,10 +184,12 @@ class QueueView:
     def _recall(self) -> Recall | None:
         """Return this request's searches; what a postprocessor took out again is a near miss."""
         searches: list[Searched] = []
+        kinds: dict[str, str] = {}
         cut: dict[str, Omission] = {}
         for block in self.blocks:
             made = self.searches.get(block.name, ())
             searches += made
+            kinds.update((r.id, record_kind(block.name)) for s in made for r in s.results)
             text = "\n".join(texts_of(self.journal.contents.get(block.name)))
             cutoff = _cutoff_of(block)
             recall = recall_of(made, self.counter)
@@ -191,8 +199,9 @@ class QueueView:
         recall = recall_of(searches, self.counter)
         if recall is None:
             return None
-        near = tuple((hit, cut[hit.id]) for hit in recall.hits if hit.id in cut)
-        return replace(recall, hits=tuple(h for h in recall.hits if h.id not in cut), near=near)
+        found = [replace(hit, kind=kinds[hit.id]) for hit in recall.hits]
+        near = tuple((hit, cut[hit.id]) for hit in found if hit.id in cut)
+        return replace(recall, hits=tuple(h for h in found if h.id not in cut), near=near)
 
     def _waiting(self) -> list[str]:
         return [
@@ -201,6 +210,55 @@ class QueueView:
             for block in self.blocks
             if block.waiting
         ]
+
+
+def fact_id(block: str, fact: str) -> str:
+    """Return the id under which a block's fact stands in traces."""
+    digest = hashlib.sha256(fact.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{block}-{digest}"
+
+
+def record_kind(block: str) -> str:
+    """Return what a record of a vector block is called among the hits of a search."""
+    return f"record of {block}"
+
+
+def _fact_marks(block: str, facts: Sequence[str], texts: Sequence[str]) -> list[Mark]:
+    """Return a mark for each fact as its block writes it, or for the whole where it does not."""
+    text = "\n".join(texts)
+    if not text:
+        return []
+    written = [(fact, f"<fact>{fact}</fact>") for fact in facts]
+    if all(line in text for _, line in written):
+        return [Mark(t, Source.FACTS, (fact_id(block, f),), note=block) for f, t in written]
+    return [Mark(text, Source.FACTS, (f"block-{block}",), note=block)]
+
+
+def _without_dropped(recall: Recall | None, dropped: Sequence[Omission]) -> Recall | None:
+    """Return a search whose hits stand in the prompt; those of a dropped block are near misses."""
+    gone = {record_kind(out.ids[0].removeprefix("block-")): out for out in dropped if out.ids}
+    if recall is None or not any(hit.kind in gone for hit in recall.hits):
+        return recall
+    near = tuple(
+        (
+            hit,
+            Omission(
+                gate=gone[hit.kind].gate,
+                source=Source.RETRIEVED,
+                ids=(hit.id,),
+                reason=f"{gone[hit.kind].ids[0]} was {gone[hit.kind].reason}",
+                needed=gone[hit.kind].needed,
+                available=gone[hit.kind].available,
+                text=hit.text,
+                tokens=hit.tokens,
+                score=hit.score,
+            ),
+        )
+        for hit in recall.hits
+        if hit.kind in gone
+    )
+    kept = tuple(hit for hit in recall.hits if hit.kind not in gone)
+    return replace(recall, hits=kept, near=(*near, *recall.near))
 
 
 def texts_of(content: Any) -> list[str]:

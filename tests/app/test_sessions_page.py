@@ -174,6 +174,30 @@ def test_other_peoples_chats_are_previewed_then_stored_once(engine):
     assert len(engine.sessions("local")) == before + 1
 
 
+@pytest.mark.parametrize("remember", [True, False])
+def test_imported_turns_are_remembered_unless_that_is_not_wanted(engine, remember):
+    """What a file tells can be recalled in other sessions, without a rebuild; a tick decides."""
+    told = "The spare key of the boathouse hangs behind the blue barometer."
+    data = json.dumps([{"role": "user", "content": told}]).encode()
+    at = view(open_page(PAGE), IMPORT)
+    at.file_uploader(key="import-file").set_value(("chat.json", data, "application/json"))
+    checked(at.run())
+    assert at.checkbox(key="import-remember").value
+    at.checkbox(key="import-remember").set_value(remember)
+    checked(at.run())
+    click(at, "import-store")
+    engine.index_soon("local")
+    engine.settle()
+    found = engine.longterm.recall(
+        "Where is the spare key of the boathouse?",
+        user="local",
+        session="another",
+        settings=MemorySettings(),
+    )
+    assert any(told in hit.text for hit in found.hits) is remember
+    assert engine.store.records("local", pending=True) == []
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"\xff\xfe\x00", b'{"format": "memory-inspector", "version": 99}', b'{"a": [1]}'],

@@ -65,3 +65,31 @@ def test_counterfactual_stands_side_by_side(tab, session):
     tab.get_by_role("button", name="Replay the turn").click()
     tab.get_by_text("As it would be").first.wait_for()
     assert tab.get_by_text("Answer").count() >= 2
+
+
+def test_fork_goes_on_apart_from_its_original(browser, tab, session):
+    """Fork here opens a session of its own that can be chatted on; the original stays."""
+    go(tab, session, "Time_travel", "Fork here", turn=5)
+    tab.get_by_role("button", name="Fork here").click()
+    tab.get_by_text("was forked from").wait_for()
+    fork = Playground(browser, session[0])
+    fork.ready()
+    before = len(fork.messages)
+    assert "almond" not in fork.say("I also sell bread to the school.").lower()
+    assert len(fork.messages) == before + 2
+    fork.shot("fork-wide")
+    fork.page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    fork.shot("fork-narrow")
+    fork.close()
+    go(tab, session, "Time_travel", "Turn of 14", turn=14)
+
+
+def test_a_change_that_is_enough_is_tried_with_one_click(tab, session):
+    """The smallest change opens the Playground with that setting, and the thing is in."""
+    go(tab, session, "Why", "Its life", turn=14)
+    enough = tab.get_by_test_id("stMainBlockContainer").get_by_role("button", name="≥").first
+    enough.wait_for()
+    words = enough.inner_text().strip().split("\n")[-1]
+    enough.click()
+    tab.get_by_text(f"What if {words}").wait_for(timeout=MS)
+    expect(tab.get_by_text(re.compile(r"\+[1-9]\d* in  ")).first).to_be_visible(timeout=MS)

@@ -208,6 +208,7 @@ def _store() -> None:
             counter=TokenCounter(),
             file=dropped.preview.fingerprint,
         )
+        engine.index_soon(page.user)
         sessions.open_session(page, engine, engine.store.session(key))
         place.told = "Kept as a session and opened; what you apply goes to it."
     except MemoryInspectorError as exc:

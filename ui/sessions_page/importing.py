@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from memory_core.errors import InvalidInput, MemoryInspectorError
+from memory_core.errors import InvalidInput
 from memory_core.interchange import conversations, preview
 from memory_core.interchange.storing import imported_before, store_conversation
 from memory_core.portable import import_bundle
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from memory_core.engine import Engine
     from ui.view_models.sessions_page import Incoming
 
-_AGAIN, _BRANCHES = "import-again", "import-branches"
+_AGAIN, _BRANCHES, _REMEMBER = "import-again", "import-branches", "import-remember"
 _NATIVE = re.compile(rb'"format":\s*"' + FORMAT.encode() + b'"')
 _LOOK = 2_000  # bytes in which an export of this program names itself
 
@@ -105,6 +104,14 @@ def _told(page: PageState, engine: Engine, uploaded: Uploaded) -> None:
     if same:
         st.warning(problems.plain(same))
         st.checkbox("Store it once more, as a copy", key=_AGAIN)
+    if uploaded.bundle is None:
+        st.checkbox(
+            "Remember their turns for the long term",
+            value=True,
+            key=_REMEMBER,
+            help="As the turns of a chat are: they are indexed in the background and can be "
+            "recalled in other sessions.",
+        )
     label = f"Store {plural(count, 'session')}"
     if st.button(label, key="import-store", type="primary", icon=":material/download:"):
         _store(page, engine, uploaded)
@@ -136,10 +143,9 @@ def _store(page: PageState, engine: Engine, uploaded: Uploaded) -> None:
         said = f"Stored {plural(len(done.sessions), 'session')}, {plural(done.turns, 'turn')}."
         if done.kept:
             said += f" Kept as they are: {len(done.kept):,}."
-        with suppress(MemoryInspectorError):  # what has no vector yet gets one with the next turn
-            engine.longterm.catch_up(page.user)
     else:
         said = _store_conversations(page, engine, uploaded, again=again, bar=bar)
+    engine.index_soon(page.user)
     place.said, place.view, place.uploaded = said, SESSIONS, None
     st.rerun()
 
@@ -163,6 +169,7 @@ def _store_conversations(
             key=SessionKey(page.user, new_id()),
             counter=counter,
             file=told.fingerprint,
+            remember=bool(value_of(_REMEMBER, default=True)),
         )
         stored += 1
         bar.progress((stored + skipped) / max(len(told.conversations), 1))

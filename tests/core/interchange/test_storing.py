@@ -9,12 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from memory_core.engine import create_session
 from memory_core.errors import InvalidInput, StoreUnavailable
 from memory_core.interchange import Conversation
 from memory_core.interchange.storing import IMPORTED, imported_before, store_conversation
+from memory_core.llama import to_chat
+from memory_core.longterm import LongTermMemory
+from memory_core.memory import LayeredMemory
 from memory_core.messages import Message
+from memory_core.session import Session
+from memory_core.settings import MemorySettings
 from memory_core.stores.opening import open_store
 from memory_core.stores.protocols import SessionKey, Store, TurnRecord
+from memory_core.stores.vectors.simple import SimpleDatabase
+from memory_core.testing import FrozenClock, HashEmbedder
 from memory_core.tokens import TokenCounter
 from memory_core.trace import trace_from_json
 from tests.core.interchange.making import TALK, claude, only, openai
@@ -140,4 +148,61 @@ def test_a_session_that_is_there_is_not_touched(store: Store):
     store_conversation(only(openai(TALK)), store=store, key=at, counter=COUNTER)
     with pytest.raises(InvalidInput):
         store_conversation(only(openai(TALK[:1])), store=store, key=at, counter=COUNTER)
+    assert len(store.messages(at)) == 4
+
+
+def test_turns_become_the_memories_that_a_chat_would_have_made(store: Store, tmp_path: Path):
+    """Played as a chat or imported, a conversation leaves the same long-term memories."""
+    at, lived = key(), key()
+    talk = [*TALK, ("user", "Thanks!"), ("assistant", "Welcome."), *TALK[:2]]
+    conversation = only(openai(talk))
+    store_conversation(conversation, store=store, key=at, counter=COUNTER)
+    create_session(store, lived, settings=MemorySettings())
+    longterm = LongTermMemory(
+        vectors=SimpleDatabase(tmp_path / "vectors"),
+        embedder=HashEmbedder(),
+        store=store,
+        clock=FrozenClock(),
+    )
+    memory = LayeredMemory(
+        Session.open(
+            store=store, key=lived, counter=COUNTER, settings=MemorySettings(), longterm=longterm
+        )
+    )
+    for message in conversation.messages:
+        memory.put(to_chat(message))
+    made, wanted = (
+        [(r.text, r.kind, r.turn, r.count) for r in store.records("ann") if r.session == k.session]
+        for k in (at, lived)
+    )
+    assert made == wanted
+    assert made
+    trace = trace_from_json(store.turns(at)[0].trace, lambda _: {})
+    assert [m.action for m in trace.memories] == ["remembered"]
+
+
+def test_what_was_imported_is_found_once_the_outbox_is_worked_off(store: Store, tmp_path: Path):
+    """Imported memories wait as records and are recalled in other sessions after catching up."""
+    at = key()
+    store_conversation(only(openai(TALK)), store=store, key=at, counter=COUNTER)
+    assert store.records("ann", pending=True)
+    longterm = LongTermMemory(
+        vectors=SimpleDatabase(tmp_path / "vectors"),
+        embedder=HashEmbedder(),
+        store=store,
+        clock=FrozenClock(),
+    )
+    assert longterm.catch_up("ann").embedded == len(store.records("ann"))
+    assert store.records("ann", pending=True) == []
+    found = longterm.recall(
+        TALK[0][1], user="ann", session="another", settings=MemorySettings(threshold=-1.0)
+    )
+    assert found.hits[0].session == at.session
+
+
+def test_an_import_can_leave_no_memories(store: Store):
+    """Where that is wished the conversation is kept and nothing is made of it."""
+    at = key()
+    store_conversation(only(openai(TALK)), store=store, key=at, counter=COUNTER, remember=False)
+    assert store.records("ann") == []
     assert len(store.messages(at)) == 4
