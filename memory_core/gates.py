@@ -187,6 +187,9 @@ def _recall_checks(
     found: SearchResult | None, assembly: Assembly, settings: MemorySettings
 ) -> Iterable[Check]:
     recall = assembly.recall
+    if recall is None and assembly.allotment is None:
+        yield Check(SEARCH, passed=False, reason="this strategy made no search for this prompt")
+        return
     if recall is None:
         off = "recall is switched off" if not settings.recall else "nothing was searched"
         yield Check(SEARCH, passed=False if not settings.recall else None, reason=off)
@@ -202,11 +205,21 @@ def _recall_checks(
     ranked = f"rank {hit.rank:,} of" if hit.rank else "one of"
     yield Check(SEARCH, passed=True, reason=f"{ranked} {recall.searched:,} for this question")
     stopped = out.gate if out is not None else None
+    if assembly.allotment is None:  # a class of its own: its gates are not those of our search
+        yield _stop(out) if out is not None else Check(
+            "in what the class returned", passed=place_of_hit(hit, assembly)
+        )
+        return
     for gate in RECALL_GATES:
         if gate is stopped and out is not None:
             yield _stop(out)
             return
         yield _passed(gate, hit, settings)
+
+
+def place_of_hit(hit: Hit, assembly: Assembly) -> bool:
+    """Return whether a memory that a search turned up stands in the prompt."""
+    return hit.id in Contents.of(assembly).memories
 
 
 def _stop(out: Omission) -> Check:

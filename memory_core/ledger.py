@@ -21,9 +21,9 @@ from memory_core.messages import Json
 from memory_core.notes import Column, Noted, Notes
 from memory_core.prompt import Assembly
 from memory_core.spans import Spans
-from memory_core.state import Change
+from memory_core.state import Change, KeyFact
 from memory_core.summary import NO_SUMMARY, Summary
-from memory_core.trace import MemoryWrite, TurnTrace
+from memory_core.trace import BLOCK_FACT, FLUSHED, WAITING, MemoryWrite, TurnTrace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,6 +102,10 @@ class Ledger:
         early = [c for c in trace.changes if c.path.removeprefix(FACT_PATH) in known]
         for change in early:
             self._change(change, "changed", at, at)
+        flushed = [w for w in trace.memories if w.kind == BLOCK_FACT]
+        sooner = [w for w in flushed if w.id in known]  # a queue is flushed before its prompt
+        for write in sooner:
+            self._block_fact(write, trace.number, at, at)
         self._search(trace.assembly, at)
         self._mark(held, at)
         assembly = trace.assembly
@@ -129,7 +133,10 @@ class Ledger:
             if change not in early:
                 self._change(change, "changed", at, at + 1)
         for write in trace.memories:
-            self._write(write, trace.appended, at)
+            if write.kind != BLOCK_FACT:
+                self._write(write, trace.appended, at)
+            elif write not in sooner:
+                self._block_fact(write, trace.number, at, at + 1)
 
     def view(self, kind: str, rows: range, columns: range) -> NDArray[np.uint8]:
         """Return the codes of these cells, an array of shape (rows, columns).
@@ -279,12 +286,21 @@ class Ledger:
             self.notes.note(MEMORY, write.replaces, Noted(at, "replaced", None, write.text))
         if write.action == "forgotten":
             self._drop(write.id, at + 1, superseded=False)
-        event = Noted(at, write.action, None, write.reason)
-        if write.action in ("skipped", "waiting"):
+        event = Noted(at, write.action, write.id, write.reason)
+        if write.action in ("skipped", FLUSHED, WAITING):
             for message in messages:
                 self.notes.note(MESSAGE, message, event)
         else:
             self.notes.note(MEMORY, write.id, event)
+
+    def _block_fact(self, write: MemoryWrite, turn: int, at: int, since: int) -> None:
+        """Take in a fact that a memory block of LlamaIndex's noted, or let go of."""
+        there = write.action == "remembered"
+        if there:  # of a batch the class does not tell which message it read the fact out of
+            told = write.message_ids[0] if len(write.message_ids) == 1 else ""
+            self.notes.learn([KeyFact(write.id, write.text, turn, told, source=write.reason)])
+        before, after = (None, write.text) if there else (write.text, None)
+        self._change(Change(FACT_PATH + write.id, before, after), "changed", at, since)
 
     def _drop(self, memory: str, since: int, *, superseded: bool) -> None:
         track = self.tracks[MEMORY]
@@ -320,7 +336,11 @@ class Ledger:
         for change in reversed(column.changes):
             self._change(Change(change.path, change.after, change.before), "undone", at, at)
         for write in column.written:
-            if write.action == "remembered":
+            if write.kind == BLOCK_FACT:
+                there = write.action == "forgotten"
+                before, after = (None, write.text) if there else (write.text, None)
+                self._change(Change(FACT_PATH + write.id, before, after), "undone", at, at)
+            elif write.action == "remembered":
                 self._drop(write.id, at, superseded=True)
         if column.made is not None and self.summary is column.made:
             self._cover(self._chain[-2][1] if len(self._chain) > 1 else 0, at)

@@ -33,7 +33,7 @@ SESSIONS = 10_000  # sessions remembered, the last used ones
 CAPPED_AFTER = 3  # turns in a row at the cap before a session is warned of
 
 # subtle: inside a JSON string every quote is escaped, so nothing that somebody said matches
-_CAPPED = re.compile(r'"gate":\s?"(?:token limit|tool group does not fit)"')
+_CAPPED = re.compile(r'"gate":\s?"(?:token limit|its group does not fit)"')
 _DEGRADED = re.compile(r'"degradations":\s?\["')
 
 

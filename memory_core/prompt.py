@@ -39,7 +39,7 @@ class Gate(StrEnum):
     """What can stop a candidate from entering a prompt."""
 
     TOKEN_LIMIT = "token limit"
-    GROUP = "tool group does not fit"
+    GROUP = "its group does not fit"
     ORPHAN = "tool result without its call"
     BUDGET = "budget"
     TOP_K = "top_k"

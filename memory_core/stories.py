@@ -15,9 +15,11 @@ from itertools import groupby
 from memory_core.fate import FACT, MEMORY, MESSAGE, STATE, SUMMARY, Fate
 from memory_core.ledger import Ledger
 from memory_core.messages import StoredMessage
+from memory_core.native.rules import QUEUE_RULE, SUMMARY_RULE
 from memory_core.notes import Column, Found, Noted
 from memory_core.prompt import Gate
 from memory_core.summary import Summary, normalise
+from memory_core.trace import FLUSHED, WAITING
 
 MAX_LINES = 60
 _MOVED, _SEARCHED, _SENT, _WRITTEN = 1, 2, 3, 4  # when within a turn; said comes first
@@ -133,7 +135,8 @@ class _Teller:
         for _, last in self._runs_of(Fate.PROMPT):
             yield from self._left(last + 1)
         for event in self._notes.events(MESSAGE, self._item):
-            yield self._line(event.column, f"not kept in long-term memory: {event.after}.")
+            early = event.action in (FLUSHED, WAITING)  # a queue is flushed before its prompt
+            yield self._line(event.column, _taken(event), order=_MOVED if early else _WRITTEN)
         for item in self._notes.folded_in.get(self._item, ()):
             yield self._folded(self._notes.summaries[item], stored)
         for fact in self._notes.facts_of.get(self._item, ()):
@@ -213,6 +216,13 @@ class _Teller:
         if plan is None:
             return "left the buffer; not explained by the class."
         room = plan.limit - plan.initial
+        if plan.rule == QUEUE_RULE:
+            return (
+                f"archived: the queue was over its {plan.limit:,} tokens, {plan.next_needed:,} "
+                f"left it at once, {plan.tokens:,} stay."
+            )
+        if plan.rule == SUMMARY_RULE:
+            return f"not in full any more: what is newer has {plan.tokens:,} of {room:,} tokens."
         if room < 0:
             return (
                 f"left the buffer: what stands in front of it alone needs {plan.initial:,} of "
@@ -318,6 +328,15 @@ def _outcome(gate: Gate | None, best: Found, times: int) -> str:
         return f"{place}, {score}, used."
     reason = f" ({best.reason})" if best.reason and best.reason != gate else ""
     return f"{place}, {score}, not used: {gate}{reason}."
+
+
+def _taken(event: Noted) -> str:
+    """Say what became of a message on its way to long-term memory or into a memory block."""
+    if event.action == FLUSHED:
+        return f"flushed into the block {event.before}: {event.after}."
+    if event.action == WAITING:
+        return f"waits for the block {event.before}, which failed: {event.after}."
+    return f"not kept in long-term memory: {event.after}."
 
 
 def _dropped(event: Noted) -> str:

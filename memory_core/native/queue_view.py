@@ -246,7 +246,7 @@ def _without_dropped(recall: Recall | None, dropped: Sequence[Omission]) -> Reca
                 gate=gone[hit.kind].gate,
                 source=Source.RETRIEVED,
                 ids=(hit.id,),
-                reason=f"{gone[hit.kind].ids[0]} was {gone[hit.kind].reason}",
+                reason=gone[hit.kind].reason,
                 needed=gone[hit.kind].needed,
                 available=gone[hit.kind].available,
                 text=hit.text,

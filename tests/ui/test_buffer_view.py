@@ -100,7 +100,7 @@ def test_tool_group_over_the_limit_is_out_whole():
     settings = MemorySettings(token_limit=55)
     view = buffer_view(messages, prompt(messages, settings), turn=2)
     assert len(view.outside) == 4
-    assert all("tool group does not fit" in r.reason for r in view.outside)
+    assert all("its group does not fit" in r.reason for r in view.outside)
     assert view.outside[2].text == 'get_weather({"city": "Porto"})'
 
 
