@@ -8,6 +8,7 @@ import pytest
 
 from memory_core.lab.saving import saved
 from memory_core.lab.sweep_folder import sweeps_of
+from memory_core.models.catalogue import ModelChoice
 from memory_core.samples import load_sample
 from tests.app.conftest import PATIENCE, checked, page_of
 from tests.app.played import open_page, play
@@ -129,6 +130,46 @@ def test_a_dropped_file_is_told_asked_about_and_stored_only_when_wanted(engine):
     assert len(engine.sessions("local")) == before + 1
     assert page_of(at).chat.messages[0].message.text == CHAT[0]["content"]
     assert not any(b.key == "lab-store" for b in at.button)
+
+
+def proposed(at):
+    """Wait until the model has proposed."""
+    place = page_of(at).lab
+    if place.proposing is not None:
+        place.proposing.join(PATIENCE)
+        checked(at.run())
+    assert place.proposing is None
+    return at
+
+
+def test_the_chosen_model_proposes_questions_that_wait_to_be_accepted(engine):
+    """What a model proposes is marked as its own and counts only once it is accepted."""
+    at = drop(open_page(PAGE), json.dumps(CHAT).encode())
+    at.segmented_control(key="lab-propose-by").set_value("model")
+    checked(at.run())
+    proposed(press(at, "lab-propose"))
+    questions = page_of(at).lab.questions
+    assert questions
+    assert {q.origin for q in questions} == {"model"}
+    assert at.button(key="lab-run").disabled
+    assert any("The model proposed" in success.value for success in at.success)
+    press(at, "lab-accept")
+    assert not at.button(key="lab-run").disabled
+
+
+def test_a_model_that_does_not_answer_says_so(engine):
+    """Nobody at the address: one clear error with what to do, and the rules still there."""
+    at = drop(open_page(PAGE), json.dumps(CHAT).encode())
+    page_of(at).model = ModelChoice("openai_like", "nobody", "http://127.0.0.1:9/v1", retries=0)
+    at.segmented_control(key="lab-propose-by").set_value("model")
+    checked(at.run())
+    proposed(press(at, "lab-propose"))
+    (error,) = at.error
+    assert "propose by rule" in error.value
+    assert page_of(at).lab.questions == ()
+    page_of(at).model = ModelChoice("openai", "gpt-4o-mini")
+    proposed(press(at, "lab-propose"))
+    assert "key" in at.error[0].value
 
 
 def test_any_conversation_of_a_file_can_be_chosen(engine):

@@ -20,6 +20,7 @@ def draw(page: PageState, engine: Engine) -> None:
     """Draw the page for this visitor."""
     place = place_of(page)
     heat.settle(place)
+    questions.settle(place)
     _told(place)
     left, centre, right = st.columns([4, 5, 4], gap="medium")
     with left:
@@ -28,7 +29,7 @@ def draw(page: PageState, engine: Engine) -> None:
             subject.draw(page, engine, place)
         if place.subject is not None:
             with problems.guarded("the questions"):
-                questions.draw(place)
+                questions.draw(page, place)
             with problems.guarded("the knobs"):
                 setup.draw(place)
     with centre:

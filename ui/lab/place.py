@@ -15,12 +15,14 @@ from memory_core.lab.prepare import Prepared
 from memory_core.lab.sweep import LAYERED
 from memory_core.lab.table import SweepResult
 from memory_core.messages import Message
-from memory_core.questions import RecallQuestion
+from memory_core.questions import RULE, RecallQuestion
 from memory_core.whynot import WhyNot
 from ui.state import PageState
 from ui.view_models.lab import Findings, findings
+from ui.view_models.lab_questions import added
 
 if TYPE_CHECKING:
+    from ui.lab.proposing import Proposing
     from ui.lab.running import Running
 
 SESSION, SAMPLE, FILE = "This session", "A sample", "A file"
@@ -72,6 +74,8 @@ class LabPlace:
     mode: str = LAYERED
     measure: Measure = Measure.SHARE
     keep: float = KEEP
+    propose_by: str = RULE
+    proposing: Proposing | None = None
     running: Running | None = None
     result: SweepResult | None = None
     prepared: Prepared | None = None
@@ -104,6 +108,18 @@ class LabPlace:
         self.subject = subject
         if before is None or (before.source, before.id) != key:
             self.ask(self._kept.get(key, questions))
+
+    def propose(self, subject: Subject, questions: tuple[RecallQuestion, ...]) -> int:
+        """Add proposed questions to those of a conversation; return how many are new."""
+        key = (subject.source, subject.id)
+        at_hand = self.subject is not None and key == (self.subject.source, self.subject.id)
+        before = self.questions if at_hand else self._kept.get(key, ())
+        after = added(before, questions)
+        if at_hand:
+            self.ask(after)
+        else:
+            self._kept[key] = after
+        return len(after) - len(before)
 
     def leave(self) -> None:
         """Tune for no conversation until one is taken."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from memory_core.errors import InvalidInput
-from memory_core.questions import propose_questions
+from memory_core.errors import InvalidInput, MemoryInspectorError
+from memory_core.questions import MODEL, RULE, propose_questions
+from ui import sessions
 from ui.lab.place import LabPlace, place_of
-from ui.state import mine, seed, value_of
+from ui.lab.proposing import Ask, Proposing
+from ui.state import PageState, mine, seed, value_of
 from ui.view_models.lab_questions import (
     EXPECTED,
     FROM,
@@ -25,12 +28,34 @@ from ui.view_models.lab_questions import (
     tally,
     written,
 )
+from ui.view_models.text import excerpt, plural
 
+if TYPE_CHECKING:
+    from memory_core.proposing import Proposed
+
+LOOK_IN = 0.5  # seconds between two looks at a model that reads
 _TEXT, _ANSWER, _FIND, _EVIDENCE = "lab-text", "lab-answer", "lab-find", "lab-evidence"
+_BY = "lab-propose-by"
+_WAYS = {RULE: "by a rule", MODEL: "by the chosen model"}
+_REASONS = 3  # of what a model's reply could not be used for
 _HEIGHT = 260  # pixels
 
 
-def draw(place: LabPlace) -> None:
+def settle(place: LabPlace) -> None:
+    """Take over what a model proposed, or why it did not."""
+    proposing = place.proposing
+    if proposing is None or not proposing.done:
+        return
+    place.proposing = None
+    place.error = proposing.error
+    found = proposing.proposed
+    if found is not None:
+        place.error = found.error
+        new = place.propose(proposing.subject, found.questions)
+        place.told = _outcome(found, new) if new or found.error is None else ""
+
+
+def draw(page: PageState, place: LabPlace) -> None:
     """Draw the table, what proposes questions, and the form for one's own."""
     st.markdown("**Recall questions**")
     if place.questions:
@@ -41,6 +66,22 @@ def draw(place: LabPlace) -> None:
             "None came along. Let rules find the facts that are stated and ask for them, "
             "or write your own."
         )
+    if place.proposing is not None:
+        draw_proposing()
+        return
+    seed(_BY, place.propose_by)
+    st.segmented_control(
+        "Propose questions",
+        list(_WAYS),
+        key=_BY,
+        required=True,
+        format_func=_WAYS.__getitem__,
+        on_change=_to_way,
+        help="Facts that the conversation states become questions. They count once you accept "
+        "them.",
+    )
+    if place.propose_by == MODEL:
+        st.text(f"{page.model.model} is sent the conversation, part by part.")
     with st.container(horizontal=True):
         st.button("Propose", key="lab-propose", icon=":material/lightbulb:", on_click=_propose)
         if any(not question.accepted for question in place.questions):
@@ -92,14 +133,62 @@ def _edited(key: str) -> None:
         place.ask(questions)
 
 
+@st.fragment(run_every=LOOK_IN, key="lab-proposing")
+def draw_proposing() -> None:
+    """Draw how far the model has read; when it is over the page follows."""
+    proposing = place_of(mine()).proposing
+    if proposing is None or proposing.done:
+        st.rerun()
+    st.progress(proposing.share, proposing.words)
+    st.button(
+        "Stop", key="lab-propose-stop", icon=":material/stop_circle:", on_click=proposing.stop
+    )
+
+
+def _to_way() -> None:
+    place_of(mine()).propose_by = str(value_of(_BY) or RULE)
+
+
 def _propose() -> None:
-    place = place_of(mine())
-    if place.subject is None:
+    page = mine()
+    place = place_of(page)
+    if place.subject is None or place.proposing is not None:
         return
-    before = len(place.questions)
-    place.ask(added(place.questions, propose_questions(place.subject.messages)))
-    if len(place.questions) == before:
+    if place.propose_by == MODEL:
+        try:
+            place.proposing = Proposing(place.subject, _asks(page, place))
+        except MemoryInspectorError as exc:
+            place.error = exc
+        return
+    found = tuple(propose_questions(place.subject.messages))
+    if not place.propose(place.subject, found):
         place.told = "The rules found no further stated fact. They read English; write your own."
+
+
+def _asks(page: PageState, place: LabPlace) -> Ask:
+    """Return what asks the chosen model; raise what keeps the model from being used."""
+    from memory_core.models.build import build_llm
+    from memory_core.proposing import propose_by_model
+    from memory_core.tokens import TokenCounter, encoding_for
+
+    choice = page.model
+    llm = build_llm(choice, key=sessions.key_for(choice, page.api_key))
+    said = place.subject.messages if place.subject is not None else ()
+    counter = TokenCounter(encoding_for(choice.model))
+    return lambda progress, stopped: propose_by_model(
+        said, llm, choice=choice, counter=counter, progress=progress, stopped=stopped
+    )
+
+
+def _outcome(found: Proposed, new: int) -> str:
+    """Say what a model's proposals came to, and why not all of them could be used."""
+    told = f"The model proposed {plural(new, 'new question')}; accept those you want to ask."
+    if found.asked < found.stretches:
+        told += f" It read {found.asked:,} of {plural(found.stretches, 'part')}."
+    if found.rejected:
+        shown = "; ".join(excerpt(reason, 160) for reason in found.rejected[:_REASONS])
+        told += f" Not used: {len(found.rejected):,} ({shown})."
+    return told
 
 
 def _accept() -> None:

@@ -6,6 +6,7 @@ facts it states are acknowledged; what it asks is answered from the rest of the 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,12 +30,14 @@ from memory_core.models.offline.tasks import (
     CondenseTask,
     FactsTask,
     Form,
+    QuestionsTask,
     StandaloneTask,
     SummaryTask,
     Task,
     task_of,
 )
 from memory_core.models.offline.text import one_of
+from memory_core.questions import propose_questions
 from memory_core.tokens import TokenCounter
 
 ABOUT_ME = (
@@ -106,6 +109,8 @@ def _do(task: Task, counter: TokenCounter) -> str:
             return _tagged(digest.merge(facts, most))
         case StandaloneTask(question, said):
             return _standalone(question, [text for role, text in said if role == "user"])
+        case QuestionsTask(numbered, most):
+            return _questions(numbered, most)
 
 
 def _chat(messages: Sequence[Message], tools: Sequence[Tool], must_call: str) -> Reply:
@@ -187,6 +192,21 @@ def _standalone(question: str, said: Sequence[str]) -> str:
     topic = [w for w in re.findall(r"[\w'\u2019-]+", said[-1]) if words_of.stems(w) - known]
     topic = [w for w in dict.fromkeys(topic) if w.casefold() not in words_of.STOP_WORDS]
     return f"{question} ({', '.join(topic[:8])})" if topic else question
+
+
+def _questions(said: Sequence[tuple[int, str, str]], most: int) -> str:
+    """Return questions by rule, a JSON object a line; who is no role is a person's name."""
+    roles = ("user", "assistant", "system", "tool", "function")
+    messages = [
+        Message.of(who, text) if who in roles else Message.of("user", text, name=who)
+        for _, who, text in said
+    ]
+    found = propose_questions(messages)[:most]
+    lines = [
+        {"question": q.question, "answer": q.answer, "messages": [said[i][0] for i in q.evidence]}
+        for q in found
+    ]
+    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines) or "none"
 
 
 def _tagged(facts: Sequence[str]) -> str:

@@ -14,11 +14,14 @@ from enum import Enum
 
 from memory_core.messages import Message
 from memory_core.models.offline.passages import last_user, transcript
+from memory_core.questions import QUESTIONS_TASK
 from memory_core.summary import FACTS_TASK, SUMMARY_TASK
 
 _SUMMARY_TOKENS = 200  # where a prompt names no limit
 _AT_MOST_TOKENS = re.compile(r"at most (\d+) tokens")
 _AT_MOST_LINES = re.compile(r"at most (\d+) lines")
+_UP_TO = re.compile(r"up to (\d+) questions")
+_NUMBERED = re.compile(r"\[(\d{1,9})\] ([^:\n]{1,80}): (.*)")
 _FEWER_THAN = re.compile(r"fewer than (\d+) facts")
 _FACT = re.compile(r"<fact>(.*?)</fact>", re.DOTALL)
 _FOLLOW_UPS = (
@@ -78,7 +81,15 @@ class StandaloneTask:
     said: tuple[tuple[str, str], ...]
 
 
-Task = SummaryTask | FactsTask | CondenseTask | StandaloneTask
+@dataclass(frozen=True)
+class QuestionsTask:
+    """Ask up to ``most`` questions about facts that numbered messages tell."""
+
+    said: tuple[tuple[int, str, str], ...]
+    most: int
+
+
+Task = SummaryTask | FactsTask | CondenseTask | StandaloneTask | QuestionsTask
 
 
 def task_of(messages: Sequence[Message]) -> Task | None:
@@ -100,6 +111,12 @@ def task_of(messages: Sequence[Message]) -> Task | None:
             known=tuple(_between(body, "known-facts").splitlines()),
             most=_number(_AT_MOST_LINES, rules, 10),
             form=Form.LINES,
+        )
+    if messages[0].role == "system" and rules.startswith(f"Task: {QUESTIONS_TASK}"):
+        lines = map(_NUMBERED.fullmatch, body.splitlines())
+        return QuestionsTask(
+            said=tuple((int(line[1]), line[2], line[3]) for line in lines if line),
+            most=_number(_UP_TO, rules, 5),
         )
     return _task_of_llama_index(messages)
 
