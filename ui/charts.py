@@ -29,7 +29,7 @@ _HOVER_TEXT = 40
 
 def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
     """Return one stacked bar of the next prompt and, below it, a small one per past turn."""
-    end = bar.window
+    end = bar.window or bar.tokens
     if end > _ZOOM_FROM * max(bar.limit, bar.tokens, 1):
         end = int(1.25 * max(bar.limit, bar.tokens, 1))
     reserve_start = max(0, bar.window - bar.reserve)
@@ -52,7 +52,7 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
     if bar.free:
         data.append(_plain_bar("free", bar.free, translucent(GREY, 0.15)))
     foot = _BAR_FOOT if turns else 0.0
-    shapes = [_line_at(bar.limit, top=1.0, bottom=foot)]
+    shapes = [_line_at(bar.limit, top=1.0, bottom=foot)] if bar.limit else []
     if bar.reserve and reserve_start < end:
         shapes.append(_reserve_box(reserve_start, end, bottom=foot))
     layout: Figure = {
@@ -65,7 +65,7 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
         "xaxis": {**_QUIET_AXIS, "range": [0, max(end, 1)], "showticklabels": False},
         "yaxis": {**_QUIET_AXIS, "domain": [foot, 1.0], "showticklabels": False},
         "shapes": shapes,
-        "annotations": [_note_at(bar.limit, f"limit {bar.limit:,}", end)],
+        "annotations": [_note_at(bar.limit, f"limit {bar.limit:,}", end)] if bar.limit else [],
         "bargap": 0.08,
     }
     if turns:

@@ -14,7 +14,15 @@ import streamlit as st
 from memory_core import state as states
 from memory_core.errors import InvalidInput, MemoryInspectorError, StaleVersion
 from memory_core.messages import repair_json
-from ui import embedding_form, model_form, problems, resources, sessions, strategy_form
+from ui import (
+    embedding_form,
+    model_form,
+    problems,
+    resources,
+    sessions,
+    strategy_form,
+    strategy_table,
+)
 from ui.sharing import link
 from ui.snippet import snippet
 from ui.state import PageState, mine, seed, value_of
@@ -33,6 +41,11 @@ def draw(page: PageState) -> None:
 def open_model() -> None:
     """Ask for the model dialog."""
     mine().dialog = "model"
+
+
+def open_strategies() -> None:
+    """Ask for the table of all strategies."""
+    mine().dialog = "strategies"
 
 
 def open_state() -> None:
@@ -72,10 +85,16 @@ def _model() -> None:
         with chat:
             model_form.draw(page, engine, close)
         with strategy:
-            strategy_form.draw(page, engine, close)
+            strategy_form.draw(page, engine, close, open_strategies)
         with embeddings:
             embedding_form.draw(page, engine)
     _error(page)
+
+
+@st.dialog("Memory strategies side by side", on_dismiss=close, width="large")
+def _strategies() -> None:
+    strategy_table.draw()
+    st.button("Choose one", key="strategies-back", type="primary", on_click=open_model)
 
 
 @st.dialog("Share these settings", on_dismiss=close, width="medium")
@@ -168,6 +187,7 @@ def _try(page: PageState, action: Callable[[], None]) -> None:
 _DIALOGS: Mapping[str, Callable[[], None]] = {
     "rename": _rename,
     "model": _model,
+    "strategies": _strategies,
     "link": _link,
     "code": _code,
     "state": _state,

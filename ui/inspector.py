@@ -6,21 +6,23 @@ them read the same :class:`~ui.scene.Scene`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import streamlit as st
 
 from ui import dialogs, problems
-from ui.panels import budget, buffer, doctor, prompt, retrieved, state, summary, turn
+from ui.panels import blocks, budget, buffer, doctor, prompt, retrieved, state, summary, turn
 from ui.past import Past
 from ui.scene import Scene, scene_of
 from ui.state import ALL, NEXT, SENT, PageState, keyed, mine, seed, value_of
+from ui.view_models.blocks import blocks_view
 from ui.view_models.buffer import buffer_view
 from ui.view_models.retrieved import retrieved_view
 
 REDRAW = ("budget", "panels")  # keys of the fragments that a change of settings redraws
-BUFFER, RETRIEVED, SUMMARY, STATE, PROMPT, TURN, DOCTOR = (
+BUFFER, BLOCKS, RETRIEVED, SUMMARY, STATE, PROMPT, TURN, DOCTOR = (
     "Buffer",
+    "Blocks",
     "Retrieved",
     "Summary",
     "State",
@@ -36,6 +38,7 @@ Draw = Callable[[Scene, Past, bool], None]
 
 PANELS: Mapping[str, Draw] = {
     BUFFER: lambda scene, past, brief: buffer.draw(scene, past, brief=brief),
+    BLOCKS: lambda scene, past, brief: blocks.draw(scene, past, brief=brief),
     RETRIEVED: lambda scene, *_: retrieved.draw(scene, _ask_about),
     SUMMARY: lambda scene, past, _: summary.draw(scene, past),
     STATE: lambda scene, *_: state.draw(scene, dialogs.open_state),
@@ -83,10 +86,13 @@ def _panels() -> None:
             "prompt, and what each turn did."
         )
         return
+    shown = panels_of(scene, PANELS)
+    if page.panel not in (*shown, ALL):
+        page.panel = BUFFER
     seed(_PANEL, page.panel)
     st.segmented_control(
         "Panel",
-        [*PANELS, ALL],
+        [*shown, ALL],
         key=_PANEL,
         required=True,
         format_func=lambda name: _title(name, scene),
@@ -96,7 +102,7 @@ def _panels() -> None:
     if page.panel != ALL:
         _panel(page.panel)
         return
-    for name in PANELS:
+    for name in shown:
         with st.container(border=True):
             st.markdown(f"**{_title(name, scene)}**")
             _panel(name)
@@ -109,6 +115,11 @@ def _panel(name: str) -> None:
     if scene is not None:
         with problems.guarded(f"the panel {name}"):
             PANELS[name](scene, _past(page), page.panel == ALL)
+
+
+def panels_of(scene: Scene, panels: Iterable[str]) -> list[str]:
+    """Return the panels that have something to show: blocks only where the strategy has some."""
+    return [name for name in panels if name != BLOCKS or scene.blocks]
 
 
 def _scene(page: PageState) -> Scene | None:
@@ -133,6 +144,8 @@ def _label(which: str, scene: Scene) -> str:
 def _title(name: str, scene: Scene) -> str:
     if name == BUFFER:
         return buffer_view(scene.messages, scene.assembly, turn=scene.turn, size=1).label
+    if name == BLOCKS:
+        return blocks_view(scene.assembly, scene.blocks).label
     if name == RETRIEVED:
         return retrieved_view(scene.assembly, threshold=scene.settings.threshold).label
     if name == SUMMARY and scene.summary.version:

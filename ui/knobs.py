@@ -14,9 +14,10 @@ from memory_core.buffer import EXACT, LLAMA_INDEX
 from memory_core.errors import InvalidInput
 from memory_core.messages import Json
 from memory_core.settings import ALL_SESSIONS, BM25, DENSE, HYBRID, THIS_SESSION, MemorySettings
-from ui import resources, sessions
+from ui import resources, sessions, strategy_knobs
 from ui.state import keyed, mine, seed, value_of
 
+OURS = "layered"  # the strategy whose knobs stand here; the catalogue is loaded later
 _STEP = 16  # tokens
 _LEAST_LIMIT = 64  # tokens, of the slider; a link may set less
 
@@ -28,8 +29,16 @@ _RULES = {EXACT: "exact count", LLAMA_INDEX: "ChatMemoryBuffer's"}
 @st.fragment(key="knobs")
 def draw(*, redraw: Sequence[str], disabled: bool = False) -> None:
     """Draw the knobs; a change reruns only them and the fragments of these keys."""
-    settings = mine().settings
+    page = mine()
+    settings = page.settings
     args = (("knobs", *redraw),)
+    setup = page.chat.setup if page.chat is not None else None
+    if setup is not None and setup.strategy != OURS:
+        strategy_knobs.draw(setup, args[0], disabled=disabled)
+        with st.expander("More settings", key="more-settings"):
+            _switch("tools", "Tools", settings, args, disabled=disabled)
+            _system_prompt(settings, args, disabled=disabled)
+        return
     _slider(
         "token_limit",
         "Token limit",
@@ -86,8 +95,7 @@ def _more(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: boo
         ("summarise", "Summarise"),
         ("tools", "Tools"),
     ):
-        seed(_key(name), getattr(settings, name))
-        st.toggle(label, key=_key(name), on_change=_changed, args=(name, *args), disabled=disabled)
+        _switch(name, label, settings, args, disabled=disabled)
     for name, label, choices in (
         ("scope", "Recall from", _SCOPES),
         ("recall_method", "Recall by", _METHODS),
@@ -120,6 +128,17 @@ def _more(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: boo
             args=(name, *args),
             disabled=disabled,
         )
+    _system_prompt(settings, args, disabled=disabled)
+
+
+def _switch(
+    name: str, label: str, settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: bool
+) -> None:
+    seed(_key(name), getattr(settings, name))
+    st.toggle(label, key=_key(name), on_change=_changed, args=(name, *args), disabled=disabled)
+
+
+def _system_prompt(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: bool) -> None:
     seed(_key("system_prompt"), settings.system_prompt)
     st.text_area(
         "System prompt",

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memory_core import reading
 from memory_core.errors import MemoryInspectorError
-from memory_core.messages import StoredMessage
+from memory_core.messages import Json, StoredMessage
 from memory_core.prompt import Assembly
 from memory_core.settings import MemorySettings, settings_from_json
 from memory_core.state import AgentState
@@ -31,7 +32,7 @@ class Scene:
     """One prompt and its surroundings; ``trace`` is the last turn's, ``None`` before the first.
 
     ``sent`` tells whether ``assembly`` was sent or is a plan. ``messages`` are the active ones,
-    oldest first.
+    oldest first; ``blocks`` the knobs of the memory blocks, where the strategy has some.
     """
 
     sent: bool
@@ -43,6 +44,7 @@ class Scene:
     summary: Summary
     trace: TurnTrace | None
     what_if: WhatIf | None
+    blocks: Sequence[Mapping[str, Json]] = ()
 
     @property
     def stored(self) -> Mapping[str, StoredMessage]:
@@ -61,6 +63,7 @@ def scene_of(page: PageState) -> Scene | None:
         len(chat.messages),
         chat.state.version,
         page.settings,
+        chat.setup,
         page.showing,
         page.probe,
     )
@@ -89,7 +92,14 @@ def _gather(page: PageState, chat: Chat) -> Scene:
         summary=chat.summary or NO_SUMMARY,
         trace=trace,
         what_if=what,
+        blocks=reading.blocks(trace) if trace is not None and looking_back else _blocks_of(chat),
     )
+
+
+def _blocks_of(chat: Chat) -> Sequence[Mapping[str, Json]]:
+    """Return the knobs of the memory blocks that the session has now."""
+    blocks: Sequence[Mapping[str, Json]] = chat.setup.to_json()["knobs"].get("blocks") or ()
+    return blocks
 
 
 def _compare(

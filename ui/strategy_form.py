@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from memory_core.errors import InvalidInput, MemoryInspectorError
-from ui import sessions
+from memory_core.errors import MemoryInspectorError
+from ui import sessions, strategy_fields
 from ui.state import PageState, mine, seed, value_of
 
 if TYPE_CHECKING:
     from memory_core.engine import Engine
-    from memory_core.native.knobs import Knob
     from memory_core.strategies import Setup
 
 _STRATEGY, _AGENT = "strategy-name", "strategy-agent"
 
 
-def draw(page: PageState, engine: Engine, close: Callable[[], None]) -> None:
-    """Draw the form for the open session."""
+def draw(
+    page: PageState, engine: Engine, close: Callable[[], None], compare: Callable[[], None]
+) -> None:
+    """Draw the form for the open session; ``compare`` opens the table of all strategies."""
     from memory_core.native import knobs
     from memory_core.strategies import AGENTS, LAYERED, STRATEGIES, find_strategy, pairing
 
@@ -36,6 +36,13 @@ def draw(page: PageState, engine: Engine, close: Callable[[], None]) -> None:
                 "Memory strategy", list(titles), key=_STRATEGY, format_func=titles.__getitem__
             )
         )
+    )
+    st.button(
+        "All strategies side by side",
+        key="strategy-table",
+        icon=":material/table:",
+        type="tertiary",
+        on_click=compare,
     )
     st.caption(
         f"Keeps {strategy.keeps}. Forgets {strategy.forgets}. Model calls: {strategy.calls}. "
@@ -52,7 +59,8 @@ def draw(page: PageState, engine: Engine, close: Callable[[], None]) -> None:
     else:
         known = knobs.to_json(now.knobs) if now.strategy == strategy.id else {}
         for knob in knobs.schema(strategy.knobs):
-            _field(strategy.id, knob, known.get(knob.name, knob.default))
+            key = f"strategy-{strategy.id}-{knob.name}"
+            strategy_fields.draw(knob, known.get(knob.name, knob.default), key)
     st.button(
         "Use this strategy",
         key="strategy-use",
@@ -67,30 +75,6 @@ def _possible(value: Any, now: str, agents: dict[str, str]) -> str:
         if wanted in agents:
             return str(wanted)
     return next(iter(agents))
-
-
-def _field(strategy: str, knob: Knob, value: Any) -> None:
-    key, label = f"strategy-{strategy}-{knob.name}", knob.name.replace("_", " ")
-    if knob.kind in ("int", "float"):
-        kind: Callable[[Any], Any] = int if knob.kind == "int" else float
-        st.number_input(
-            label,
-            min_value=kind(knob.low) if knob.low is not None else None,
-            max_value=kind(knob.high) if knob.high is not None else None,
-            value=kind(value),
-            step=kind(knob.step) if knob.step else None,
-            key=key,
-            help=knob.help,
-        )
-    elif knob.kind == "bool":
-        st.toggle(label, bool(value), key=key, help=knob.help)
-    elif knob.kind == "choice":
-        st.selectbox(label, knob.choices, knob.choices.index(str(value)), key=key, help=knob.help)
-    elif knob.kind == "blocks":
-        text = json.dumps(value, ensure_ascii=False, indent=1)
-        st.text_area(f"{label}, as JSON", text, height=240, key=key, help=knob.help)
-    else:
-        st.text_area(label, str(value), key=key, help=knob.help)
 
 
 def _use(engine: Engine, close: Callable[[], None]) -> None:
@@ -113,14 +97,8 @@ def _setup() -> Setup:
     given: dict[str, Any] = {}
     for knob in knobs.schema(strategy.knobs):
         value = value_of(f"strategy-{strategy.id}-{knob.name}")
-        if value is None:
-            continue
-        if knob.kind == "blocks":
-            try:
-                value = json.loads(str(value))
-            except ValueError as exc:
-                raise InvalidInput(f"The {knob.name} are no JSON: {exc}.") from exc
-        given[knob.name] = value
+        if value is not None:
+            given[knob.name] = strategy_fields.read(knob, value)
     return setup_from_json(
         {"strategy": strategy.id, "agent": str(value_of(_AGENT)), "knobs": given}
     )

@@ -11,7 +11,7 @@ from ui.panels.tables import chosen, columns, table_height
 from ui.problems import plain
 from ui.scene import Scene
 from ui.state import value_of
-from ui.view_models.retrieved import HitRow, retrieved_view
+from ui.view_models.retrieved import HitRow, RetrievedView, retrieved_view
 from ui.view_models.text import excerpt
 
 _RAW, _PROBE = "retrieved-raw", "retrieved-probe"
@@ -27,11 +27,7 @@ def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
     if ask is not None:
         _another_question(f"{_PROBE}-{scene.turn}", ask)
     if view.skipped or not (view.hits or view.near):
-        st.caption(
-            f"{plain(view.skipped or 'Nothing was found.')} Each turn is remembered here. A "
-            "question then brings back the memories nearest to it; what almost came back stands "
-            "below with the gate that stopped it."
-        )
+        st.caption(_nothing(view, ours=scene.assembly.allotment is not None))
         return
     st.caption(f"searched for · {plain(view.about)}")
     st.code(excerpt(view.query, _QUERY), language=None, wrap_lines=True)
@@ -45,6 +41,21 @@ def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
         st.warning(plain(warning))
 
 
+def _nothing(view: RetrievedView, *, ours: bool) -> str:
+    """Say why nothing stands here."""
+    if not ours:
+        why = "found nothing" if view.query else "made no search"
+        return (
+            f"For this prompt the strategy {why}. One that searches by meaning shows here what "
+            "it searched for and every result with its score."
+        )
+    return (
+        f"{plain(view.skipped or 'Nothing was found.')} Each turn is remembered here. A "
+        "question then brings back the memories nearest to it; what almost came back stands "
+        "below with the gate that stopped it."
+    )
+
+
 def _table(rows: Sequence[HitRow], metric: str, turn: int) -> HitRow | None:
     raw = st.toggle("Raw distances", key=_RAW, help="The index's own number and its metric.")
     order = ["rank", "turn", "score", "gate", "text", "tokens"]
@@ -54,7 +65,7 @@ def _table(rows: Sequence[HitRow], metric: str, turn: int) -> HitRow | None:
         columns(
             [
                 {
-                    "rank": row.rank,
+                    "rank": row.rank or None,
                     "turn": row.turn,
                     "score": round(row.score, 3),
                     "cosine": round(row.similarity, 3),

@@ -9,7 +9,7 @@ import streamlit as st
 from ui.panels.tables import columns, table_height
 from ui.problems import plain
 from ui.scene import Scene
-from ui.view_models.turn import Event, TurnView, UsageRow, turn_view
+from ui.view_models.turn import AskRow, Event, TurnView, UsageRow, turn_view
 
 
 def draw(scene: Scene) -> None:
@@ -27,6 +27,7 @@ def draw(scene: Scene) -> None:
     for sentence in view.degradations:
         st.warning(plain(sentence))
     _events(view.events)
+    _asks(view.asks)
     _usage(view.usage)
     lines = [*view.writes, _spent(view)]
     st.code("\n".join(filter(None, lines)), language=None, wrap_lines=True)
@@ -57,6 +58,34 @@ def _events(events: Sequence[Event]) -> None:
             )
         },
         alt="What happened in the turn, in order",
+    )
+
+
+def _asks(rows: Sequence[AskRow]) -> None:
+    """Draw each request of the agent for the prompt, where they were watched."""
+    if not rows:
+        return
+    times = "once" if len(rows) == 1 else f"{len(rows)} times"
+    st.markdown(f"**The agent asked its memory for the prompt {times}**")
+    st.dataframe(
+        columns(
+            [
+                {
+                    "": row.number,
+                    "tokens": row.tokens,
+                    "messages": row.messages,
+                    "model calls": row.calls,
+                    "embedded": row.embedded,
+                    "took ms": round(row.milliseconds, 1),
+                    "question": f"✗ {row.error}" if row.error else row.question,
+                }
+                for row in rows
+            ]
+        ),
+        key="turn-asks",
+        hide_index=True,
+        height=table_height(len(rows)),
+        alt="Requests for the prompt: what each returned and what it cost",
     )
 
 

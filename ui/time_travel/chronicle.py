@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from memory_core import reading
 from memory_core.ledger import Ledger
 from memory_core.messages import Message, StoredMessage
 from memory_core.state import AgentState
@@ -123,6 +124,7 @@ class Chronicle:
             summary=view.summary,
             trace=trace,
             what_if=None,
+            blocks=reading.blocks(trace),
         )
 
     def view_at(self, turn: int) -> TurnView:

@@ -26,17 +26,18 @@ def area_figure(area: Area, *, turn: int, other: int) -> Figure:
                 "hovertemplate": f"{look.label} %{{y:,}}<extra></extra>",
             }
         )
-    data.append(
-        {
-            "type": "scatter",
-            "mode": "lines" if len(turns) > 1 else "markers",
-            "name": "limit",
-            "x": turns,
-            "y": list(area.limits),
-            "line": {"width": 2, "color": RED, "dash": "dash", "shape": "hv"},
-            "hovertemplate": "limit %{y:,}<extra></extra>",
-        }
-    )
+    if any(area.limits):  # a strategy of LlamaIndex's sets none to the whole prompt
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines" if len(turns) > 1 else "markers",
+                "name": "limit",
+                "x": turns,
+                "y": [limit or None for limit in area.limits],
+                "line": {"width": 2, "color": RED, "dash": "dash", "shape": "hv"},
+                "hovertemplate": "limit %{y:,}<extra></extra>",
+            }
+        )
     marks = [(turn, "solid", f"turn {turn}")]
     if other:
         marks.append((other, "dot", f"turn {other}"))

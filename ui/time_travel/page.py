@@ -14,7 +14,8 @@ import streamlit as st
 from memory_core.errors import MemoryInspectorError
 from ui import problems, resources, sessions
 from ui.charts import CONFIG
-from ui.panels import budget, buffer, prompt, retrieved, state, summary, turn
+from ui.inspector import BLOCKS, panels_of
+from ui.panels import blocks, budget, buffer, prompt, retrieved, state, summary, turn
 from ui.past import Past
 from ui.scene import Scene
 from ui.state import ALL, PageState, mine, seed, value_of
@@ -31,6 +32,7 @@ _BEFORE, _THIS_ONE = "the turn before", "a turn of my choice"
 Draw = Callable[[Scene, Past, bool], None]
 PANELS: Mapping[str, Draw] = {
     "Buffer": lambda scene, past, brief: buffer.draw(scene, past, brief=brief),
+    BLOCKS: lambda scene, past, brief: blocks.draw(scene, past, brief=brief),
     "Retrieved": lambda scene, *_: retrieved.draw(scene),
     "Summary": lambda scene, past, _: summary.draw(scene, past),
     "State": lambda scene, *_: state.draw(scene),
@@ -135,21 +137,23 @@ def _as_it_was(page: PageState, place: Place, past: Chronicle) -> None:
             problems.show(MemoryInspectorError(error))
         return
     budget.draw(scene, past.past.bars())
-    seed(_PANEL, place.panel)
+    shown = panels_of(scene, PANELS)
+    panel = place.panel if place.panel in (*shown, ALL) else shown[0]
+    seed(_PANEL, panel)
     st.segmented_control(
         "Panel",
-        [*PANELS, ALL],
+        [*shown, ALL],
         key=_PANEL,
         required=True,
         label_visibility="collapsed",
         on_change=_turn_to,
     )
-    for name in PANELS if place.panel == ALL else (place.panel,):
-        with st.container(border=place.panel == ALL):
-            if place.panel == ALL:
+    for name in shown if panel == ALL else (panel,):
+        with st.container(border=panel == ALL):
+            if panel == ALL:
                 st.markdown(f"**{name}**")
             with problems.guarded(f"the panel {name}"):
-                PANELS[name](scene, past.past, place.panel == ALL)
+                PANELS[name](scene, past.past, panel == ALL)
 
 
 def _compared_with(place: Place, last: int) -> None:

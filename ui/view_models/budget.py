@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from memory_core.buffer import WindowPlan
 from memory_core.prompt import Assembly, Source
 from memory_core.trace import TurnTrace
 from ui.palette import swatch
@@ -31,7 +32,8 @@ class BudgetBar:
 
     ``segments`` sum to ``tokens``. ``limit`` is what the prompt may hold (the smaller of the
     token limit and the window less the reserve), ``free`` what is left of it, ``over`` by how
-    much the prompt exceeds it.
+    much the prompt exceeds it. A strategy of LlamaIndex's sets no limit to the whole prompt:
+    ``limit`` and ``window`` are 0, and ``history`` tells what its own rule says of the history.
     """
 
     segments: tuple[Segment, ...]
@@ -42,10 +44,13 @@ class BudgetBar:
     free: int
     over: int
     notes: tuple[str, ...]
+    history: str = ""
 
     @property
     def headline(self) -> str:
         """Tokens against limit and window, in one line."""
+        if not self.limit:
+            return " · ".join(filter(None, (f"{self.tokens:,} tokens", self.history)))
         state = f"{self.over:,} over the limit" if self.over else f"{self.free:,} free"
         return (
             f"{self.tokens:,} of {self.limit:,} tokens · {state} · "
@@ -77,12 +82,10 @@ def budget_bar(assembly: Assembly) -> BudgetBar:
         for source, n in assembly.tokens_by_source().items()
     )
     allotment = assembly.allotment
-    window_plan = assembly.window
     if allotment is not None:
         limit, window, reserve = allotment.limit, allotment.window, allotment.reserve
     else:
-        limit = window_plan.limit if window_plan is not None else total
-        window, reserve = limit, 0
+        limit, window, reserve = 0, 0, 0
     return BudgetBar(
         segments=segments,
         tokens=total,
@@ -90,9 +93,21 @@ def budget_bar(assembly: Assembly) -> BudgetBar:
         window=window,
         reserve=reserve,
         free=max(0, limit - total),
-        over=max(0, total - limit),
+        over=max(0, total - limit) if limit else 0,
         notes=assembly.notes,
+        history=_history(assembly.window) if allotment is None else "",
     )
+
+
+def _history(plan: WindowPlan | None) -> str:
+    """Say what a class's own rule allows the history, by its own count of tokens."""
+    if plan is None:
+        return "no limit of its own"
+    if not plan.limit:
+        return f"history {plan.tokens:,}, limited in messages"
+    counted = plan.initial + plan.tokens
+    state = f", {counted - plan.limit:,} over" if counted > plan.limit else ""
+    return f"history {counted:,} of {plan.limit:,} by the class's own count{state}"
 
 
 def turn_bars(traces: Iterable[TurnTrace]) -> tuple[TurnBar, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memory_core.buffer import WindowPlan
 from memory_core.messages import Message, StoredMessage
+from memory_core.native.rules import PATTERN_RULE, QUEUE_RULE
 from memory_core.prompt import Assembly, Omission
 
 PAGE = 50  # rows drawn at once, however long the history is
@@ -197,6 +198,12 @@ def _row(stored: StoredMessage, turn: int, reason: str, *, inside: bool) -> Buff
 
 def _line(plan: WindowPlan) -> str:
     """Say what the limit is and how the window came to end where it does."""
+    if plan.rule == PATTERN_RULE:
+        return f"in full {plan.tokens:,} tokens; the limit of this pattern counts messages"
+    if plan.rule == QUEUE_RULE:
+        line = f"the queue may hold {plan.limit:,} tokens, by the class's count it has"
+        line += f" {plan.tokens:,}"
+        return f"{line}; {plan.next_needed:,} were archived last" if plan.start else line
     if plan.initial > plan.limit:
         return f"limit {plan.limit:,} tokens: what stands in front needs {plan.initial:,}, no room"
     room = plan.limit - plan.initial

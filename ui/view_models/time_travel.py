@@ -79,10 +79,11 @@ class Area:
         if not self.turns:
             return "No turn has sent a prompt yet."
         totals = [sum(column) for column in zip(*self.tokens.values(), strict=True)]
+        end = self.limits[-1]
+        limit = f"the limit at the end is {end:,} tokens" if end else "no limit to the whole"
         return (
             f"Tokens of the prompt by source, turns {self.turns[0]:,} to {self.turns[-1]:,}: "
-            f"from {min(totals):,} to {max(totals):,}; the limit at the end is "
-            f"{self.limits[-1]:,} tokens."
+            f"from {min(totals):,} to {max(totals):,}; {limit}."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memory_core.trace import ModelCall, TurnTrace
+from memory_core.trace import FLUSHED, WAITING, Ask, ModelCall, TurnTrace
 from ui.view_models.text import excerpt, plural
 
 
@@ -41,6 +41,20 @@ class UsageRow:
 
 
 @dataclass(frozen=True)
+class AskRow:
+    """One request of the agent to its memory for the prompt: what it passed, got and cost."""
+
+    number: int
+    question: str
+    messages: int
+    tokens: int
+    calls: int
+    embedded: int
+    milliseconds: float
+    error: str
+
+
+@dataclass(frozen=True)
 class TurnView:
     """What one turn did. ``spent`` are the turn's own timings, longest first."""
 
@@ -54,6 +68,7 @@ class TurnView:
     degradations: tuple[str, ...]
     error: str
     started: str
+    asks: tuple[AskRow, ...] = ()
 
 
 def turn_view(trace: TurnTrace) -> TurnView:
@@ -69,6 +84,7 @@ def turn_view(trace: TurnTrace) -> TurnView:
         degradations=trace.degradations,
         error=trace.error,
         started=trace.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        asks=tuple(_ask(number, ask) for number, ask in enumerate(trace.asks, 1)),
     )
 
 
@@ -88,6 +104,22 @@ def headline(trace: TurnTrace) -> str:
     if trace.supersedes:
         parts.append(f"replaces turn {trace.supersedes}")
     return " · ".join(parts)
+
+
+def _ask(number: int, ask: Ask) -> AskRow:
+    question = excerpt(" ".join(ask.query.split()), 60) if ask.query else "none"
+    if ask.in_front:
+        question += f", {ask.in_front:,} tokens in front"
+    return AskRow(
+        number,
+        question,
+        ask.messages,
+        ask.tokens,
+        ask.calls,
+        ask.embedded,
+        ask.milliseconds,
+        ask.error,
+    )
 
 
 def _events(trace: TurnTrace) -> Iterable[Event]:
@@ -125,6 +157,11 @@ def _writes(trace: TurnTrace) -> Iterable[str]:
         folded = plural(len(trace.summary.folded), "message")
         yield f"summary v{trace.summary.version}: {folded} folded in"
     for write in trace.memories:
+        if write.action in (FLUSHED, WAITING):
+            batch = plural(len(write.message_ids), "message")
+            told = "flushed into" if write.action == FLUSHED else "waiting for"
+            yield f"{batch} {told} the block {write.id}: {write.reason}"
+            continue
         reason = f" ({write.reason})" if write.reason else ""
         yield f"{write.kind} {write.action}{reason}: {excerpt(write.text)}"
     for change in trace.changes:
