@@ -48,7 +48,7 @@ def save(result: SweepResult, name: str, folder: Path) -> Path:
     Raises :class:`InvalidInput` for an empty name and where nothing can be written.
     """
     name = repair_text(name)[0]
-    file = folder / f"{safe_name(name)}{SUFFIX}"
+    file = file_of(name, folder)
     text = _HEAD + json.dumps(name) + ", " + json.dumps(to_json(result), ensure_ascii=False)[1:]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,6 +56,46 @@ def save(result: SweepResult, name: str, folder: Path) -> Path:
     except OSError as exc:
         raise InvalidInput(f"The sweep cannot be saved in {folder}: {exc.strerror}.") from exc
     return file
+
+
+def file_of(name: str, folder: Path) -> Path:
+    """Return where the sweep of a name is kept; raise :class:`InvalidInput` for an empty one."""
+    return folder / f"{safe_name(repair_text(name)[0])}{SUFFIX}"
+
+
+def rename(one: Saved, name: str) -> Path:
+    """Keep a saved sweep under another name; return its file.
+
+    Raises :class:`InvalidInput` for an empty name, for that of another sweep, and when the sweep
+    is gone.
+    """
+    result, folder = load(one.file), one.file.parent
+    if file_of(name, folder) == one.file:
+        return one.file
+    check_free(name, folder)
+    file = save(result, name, folder)
+    delete(one)
+    return file
+
+
+def delete(one: Saved) -> None:
+    """Erase a saved sweep; that it is gone already is no error.
+
+    Raises :class:`InvalidInput` when it cannot be erased.
+    """
+    try:
+        one.file.unlink(missing_ok=True)
+    except OSError as exc:
+        raise InvalidInput(f"The sweep cannot be deleted: {exc.strerror}.") from exc
+
+
+def check_free(name: str, folder: Path) -> None:
+    """Raise :class:`InvalidInput` when a sweep of this name is there, or the name is empty."""
+    if file_of(name, folder).exists():
+        raise InvalidInput(
+            f"There is a sweep named “{name[:80]}” already.",
+            next_step="Choose another name, or rename or delete that one first.",
+        )
 
 
 def saved(folder: Path) -> list[Saved]:

@@ -290,3 +290,33 @@ def test_sweeps_are_saved_opened_again_and_compared(engine, tmp_path):
     checked(at.run())
     press(at, f"lab-why-{missed[0].number}-{missed[0].missing[0]}")
     assert "opened again" in shown(at)
+
+
+def test_saved_sweeps_are_renamed_deleted_and_compared_with_each_other(engine):
+    """No name is taken twice, deleting needs a second click, two saved ones stand side by side."""
+    at = swept(sample(open_page(PAGE)))
+    folder = sweeps_of(engine.config.folder, "local")
+    for name in ("One", "Two", "Two"):
+        at.text_input(key="lab-name").set_value(name)
+        checked(at.run())
+        press(at, "lab-save")
+    assert "already" in at.error[0].value
+    assert {one.name for one in saved(folder)} == {"One", "Two"}
+    files = {one.name: str(one.file) for one in saved(folder)}
+    at.selectbox(key="lab-saved").set_value(files["Two"])
+    checked(at.run())
+    at.selectbox(key="lab-with").set_value(files["One"])
+    checked(at.run())
+    press(at, "lab-compare")
+    assert "A: “One”, B: “Two”." in shown(at)
+    assert "B keeps more evidence in 0 and less in 0" in shown(at)
+    title = next(t for t in at.text_input if t.key.startswith("lab-title-two"))
+    title.set_value("Three")
+    checked(at.run())
+    press(at, "lab-rename")
+    assert {one.name for one in saved(folder)} == {"One", "Three"}
+    assert at.button(key="lab-delete").disabled
+    next(c for c in at.checkbox if c.key.startswith("lab-sure-three")).check()
+    checked(at.run())
+    press(at, "lab-delete")
+    assert [one.name for one in saved(folder)] == ["One"]

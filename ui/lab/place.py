@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ui.lab.proposing import Proposing
     from ui.lab.running import Running
 
+Named = tuple[str, SweepResult]
+"""A sweep and what it is called."""
+
 SESSION, SAMPLE, FILE = "This session", "A sample", "A file"
 SOURCES = (SESSION, SAMPLE, FILE)
 
@@ -83,7 +86,7 @@ class LabPlace:
     asked: tuple[int, int] | None = None
     why: tuple[object, WhyNot] | None = None
     name: str = ""
-    compared: tuple[str, SweepResult] | None = None
+    compared: tuple[Named, Named] | None = None
     told: str = ""
     error: MemoryInspectorError | None = None
     _kept: dict[tuple[str, str], tuple[RecallQuestion, ...]] = field(default_factory=dict)

@@ -154,9 +154,9 @@ def front_rows(
 
 
 def comparison(
-    first: SweepResult, second: SweepResult, differences: Iterable[Difference]
+    first: SweepResult, differences: Iterable[Difference]
 ) -> tuple[str, list[dict[str, object]]]:
-    """Return in a sentence which of two sweeps keeps more, and a row a cell that both have."""
+    """Return in a sentence how sweep B does beside sweep A, and a row a cell that both have."""
     rows: list[dict[str, object]] = []
     better = worse = 0
     for one in differences:
@@ -166,17 +166,17 @@ def comparison(
             {
                 first.x.title: plain(one.x),
                 first.y.title: plain(one.y),
-                "evidence here": f"{before:.0%}",
-                "there": f"{after:.0%}",
-                "tokens here": round(one.tokens[0]),
-                "tokens there": round(one.tokens[1]),
+                "evidence A": f"{before:.0%}",
+                "evidence B": f"{after:.0%}",
+                "tokens A": round(one.tokens[0]),
+                "tokens B": round(one.tokens[1]),
                 "gained": len(one.gained),
                 "lost": len(one.lost),
             }
         )
     words = (
-        f"Of {plural(len(rows), 'cell')} that both have, “{excerpt(second.title, 60)}” keeps more "
-        f"in {better:,} and less in {worse:,}."
+        f"Of {plural(len(rows), 'cell')} that both have, B keeps more evidence in {better:,} "
+        f"and less in {worse:,}. Gained and lost count the questions that B serves better or worse."
     )
     return words, rows
 

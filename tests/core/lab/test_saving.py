@@ -24,7 +24,7 @@ from memory_core.lab.comparing import compare
 from memory_core.lab.exporting import to_csv, to_html
 from memory_core.lab.inputs import SweepInput
 from memory_core.lab.report import as_json, in_words
-from memory_core.lab.saving import from_json, load, save, saved, to_json
+from memory_core.lab.saving import delete, from_json, load, rename, save, saved, to_json
 from memory_core.lab.sweep import merge
 from memory_core.lab.table import SweepResult
 from memory_core.models.catalogue import price
@@ -69,6 +69,26 @@ def test_a_sweep_is_saved_under_its_name(tmp_path: Path, result: SweepResult) ->
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InvalidInput, match="cannot be saved"):
         save(result, "name", tmp_path / "file" / "below")
+
+
+def test_a_saved_sweep_is_renamed_and_deleted(tmp_path: Path, result: SweepResult) -> None:
+    """It is the same under its new name; another one's name is refused; gone is gone."""
+    save(result, "First", tmp_path)
+    save(result, "Second", tmp_path)
+    first = next(one for one in saved(tmp_path) if one.name == "First")
+    for wrong, reason in (("Second", "already"), ("  ", "character")):
+        with pytest.raises(InvalidInput, match=reason):
+            rename(first, wrong)
+    assert rename(first, "First") == first.file
+    file = rename(first, "Third")
+    assert load(file) == result
+    assert {one.name for one in saved(tmp_path)} == {"Second", "Third"}
+    with pytest.raises(InvalidInput):
+        rename(first, "Fourth")
+    third = next(one for one in saved(tmp_path) if one.name == "Third")
+    delete(third)
+    delete(third)
+    assert [one.name for one in saved(tmp_path)] == ["Second"]
 
 
 def test_other_files_are_passed_over(tmp_path: Path, result: SweepResult) -> None:
