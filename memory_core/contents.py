@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Source
 from memory_core.summary import Summary
 
+_SUMMARY = "summary-"
+
 
 @dataclass(frozen=True)
 class Contents:
     """Ids in a prompt, by kind.
 
     ``messages`` stand in it word for word; ``memories`` and ``facts`` stand in the system
-    message. ``refused`` are key facts that were left out and ``group`` the newest messages that
+    message; ``retold`` are the facts that stand word for word in its summary instead of among the
+    key facts. ``refused`` are key facts that were left out and ``group`` the newest messages that
     were. ``carried`` names for each memory in the prompt the messages it was made from.
     """
 
@@ -31,6 +34,7 @@ class Contents:
     state: bool = False
     summary: bool = False
     summary_ids: frozenset[str] = frozenset()
+    retold: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, assembly: Assembly | None) -> Contents:
@@ -47,6 +51,7 @@ class Contents:
             if hit.id in ids.get(Source.RETRIEVED, ())
             for message in hit.message_ids
         }
+        summary = ids.get(Source.SUMMARY, {})
         return cls(
             messages=tuple(i for i in assembly.message_ids if i),
             memories=memories,
@@ -56,7 +61,8 @@ class Contents:
             carried=tuple(carried),
             state=Source.STATE in ids,
             summary=Source.SUMMARY in ids,
-            summary_ids=frozenset(ids.get(Source.SUMMARY, ())),
+            summary_ids=frozenset(i for i in summary if i.startswith(_SUMMARY)),
+            retold=tuple(i for i in summary if not i.startswith(_SUMMARY)),
         )
 
     def holds(self, summary: Summary) -> bool:
@@ -68,7 +74,7 @@ class Contents:
 
 def summary_id(version: int) -> str:
     """Return the id under which a version of the summary stands in parts."""
-    return f"summary-{version}"
+    return f"{_SUMMARY}{version}"
 
 
 def searched(assembly: Assembly | None) -> Iterable[tuple[Hit, Omission | None]]:

@@ -94,6 +94,8 @@ def place_of(item: Item, assembly: Assembly) -> str:
             return "among the retrieved memories"
         repeated = not set(item.made_from).isdisjoint(held.messages)
         return "word for word in the buffer" if repeated else ""
+    if item.kind == FACT and item.id in held.retold:
+        return "word for word in the summary"
     there, words = {
         SUMMARY: (item.id in held.summary_ids, "in its own section"),
         STATE: (held.state, "in the state's section"),  # one section for all of it
@@ -206,8 +208,10 @@ def _recall_checks(
     yield Check(SEARCH, passed=True, reason=f"{ranked} {recall.searched:,} for this question")
     stopped = out.gate if out is not None else None
     if assembly.allotment is None:  # a class of its own: its gates are not those of our search
-        yield _stop(out) if out is not None else Check(
-            "in what the class returned", passed=place_of_hit(hit, assembly)
+        yield (
+            _stop(out)
+            if out is not None
+            else Check("in what the class returned", passed=place_of_hit(hit, assembly))
         )
         return
     for gate in RECALL_GATES:

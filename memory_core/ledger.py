@@ -44,7 +44,7 @@ class Ledger:
         kept, dead = (Fate.LONG_TERM, Fate.UNSENT), Fate.SUPERSEDED
         self.tracks = {
             MESSAGE: Track(*kept, dead, Fate.SUMMARY, Fate.KEY_FACT, Fate.RETRIEVED, Fate.PROMPT),
-            FACT: Track(Fate.UNSENT, dead, Fate.KEY_FACT),
+            FACT: Track(Fate.UNSENT, dead, Fate.SUMMARY, Fate.KEY_FACT),
             SUMMARY: Track(Fate.UNSENT, dead, Fate.SUMMARY),
             MEMORY: Track(Fate.LONG_TERM, dead, Fate.RETRIEVED),
             STATE: Track(Fate.UNSENT, dead, Fate.PROMPT),
@@ -98,7 +98,7 @@ class Ledger:
         late = self.summary.version > 0 and held.holds(self.summary)
         if trace.summary is not None and not late:
             self._adopt(trace.summary, at)
-        known = {*held.facts, *held.refused}
+        known = {*held.facts, *held.retold, *held.refused}
         early = [c for c in trace.changes if c.path.removeprefix(FACT_PATH) in known]
         for change in early:
             self._change(change, "changed", at, at)
@@ -206,7 +206,7 @@ class Ledger:
 
     def _mark(self, held: Contents, at: int) -> None:
         """Write which rows stood in this column's prompt."""
-        for item in held.facts:
+        for item in (*held.facts, *held.retold):
             if self.tracks[FACT].row(item) is None:
                 self._change(Change(FACT_PATH + item, None, ""), "seen", at, at)
         told = self.notes.told
@@ -218,6 +218,7 @@ class Ledger:
             (MESSAGE, Fate.KEY_FACT, [told[f].message_id for f in held.facts if f in told]),
             (MEMORY, Fate.RETRIEVED, held.memories),
             (FACT, Fate.KEY_FACT, held.facts),
+            (FACT, Fate.SUMMARY, held.retold),
             (SUMMARY, Fate.SUMMARY, summary),
             (STATE, Fate.PROMPT, self._state if held.state else ()),
         ):
@@ -286,12 +287,11 @@ class Ledger:
             self.notes.note(MEMORY, write.replaces, Noted(at, "replaced", None, write.text))
         if write.action == "forgotten":
             self._drop(write.id, at + 1, superseded=False)
-        event = Noted(at, write.action, write.id, write.reason)
         if write.action in ("skipped", FLUSHED, WAITING):
             for message in messages:
-                self.notes.note(MESSAGE, message, event)
+                self.notes.note(MESSAGE, message, Noted(at, write.action, write.id, write.reason))
         else:
-            self.notes.note(MEMORY, write.id, event)
+            self.notes.note(MEMORY, write.id, Noted(at, write.action, write.kind, write.reason))
 
     def _block_fact(self, write: MemoryWrite, turn: int, at: int, since: int) -> None:
         """Take in a fact that a memory block of LlamaIndex's noted, or let go of."""

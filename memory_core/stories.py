@@ -163,6 +163,7 @@ class _Teller:
                 text = event.after or (told.text if told is not None else "")
                 yield self._line(event.column, f"noted as a key fact{origin}: {_quote(text)}.")
         yield from self._runs(Fate.KEY_FACT, "sent among the key facts")
+        yield from self._runs(Fate.SUMMARY, "sent in the summary, word for word")
 
     def summary(self) -> Iterable[Line]:
         summary = self._notes.summaries[self._item]
@@ -269,7 +270,8 @@ class _Teller:
         for event in events:
             reason = f": {event.after}" if event.after else ""
             if event.action == "remembered":
-                yield self._line(event.column, f"kept in long-term memory{reason}.")
+                kind = " as a fact" if event.before == "fact" else ""
+                yield self._line(event.column, f"kept in long-term memory{kind}{reason}.")
             elif event.action == "duplicate":
                 yield self._line(event.column, f"said again, stored once{reason}.")
             elif event.action == "replaced":
@@ -322,7 +324,8 @@ def _holds(text: str, words: str) -> bool:
 
 
 def _outcome(gate: Gate | None, best: Found, times: int) -> str:
-    place = "best long-term hit" if best.rank == 1 else f"long-term hit at rank {best.rank:,}"
+    at = f" at rank {best.rank:,}" if best.rank else ""  # some gates stop before any is ranked
+    place = "best long-term hit" if best.rank == 1 else f"long-term hit{at}"
     score = f"{best.score:.2f}" if times == 1 else f"up to {best.score:.2f}"
     if gate is None:
         return f"{place}, {score}, used."

@@ -90,7 +90,7 @@ def test_facts_memories_summaries_and_state_keys_obey_the_same_law(script):
     for moment in talk.moments:
         held = Contents.of(moment.trace.assembly)
         in_now = {
-            FACT: set(held.facts),
+            FACT: {*held.facts, *held.retold},
             MEMORY: set(held.memories),
             SUMMARY: {s for s in held.summary_ids if moment.layers.summary.text.strip()},
         }

@@ -28,7 +28,7 @@ class HitRow:
     def label(self) -> str:
         """A short name for the score axis; unique within one search."""
         where = f"turn {self.turn}" if self.turn else self.kind
-        return f"{self.rank}. {where}"
+        return f"{self.rank}. {where}" if self.rank else where
 
 
 @dataclass(frozen=True)
