@@ -23,6 +23,7 @@ from memory_core.config import EngineConfig
 from memory_core.errors import MemoryInspectorError, NotFound
 from memory_core.forgetting import ForgetReport, forget_me
 from memory_core.forking import fork_session, visible
+from memory_core.lab.comparison_folder import forget_comparisons
 from memory_core.lab.sweep_folder import forget_sweeps
 from memory_core.longterm import LongTermMemory
 from memory_core.loop import iterate
@@ -207,6 +208,7 @@ class Engine:
         if config is not None:
             forget_strategies(config.folder, user)
             forget_sweeps(config.folder, user)
+            forget_comparisons(config.folder, user)
         return report
 
     def purge(self, key: SessionKey) -> None:

@@ -155,7 +155,8 @@ class ObservedMemory(OneLoopMemory):
         session, turn = self._session, self._session.turn
         if turn is None:
             raise ValueError("no turn is open")
-        if self._known is not None and not turn.calls and turn.messages:
+        observed = any(call.purpose == REPLY for call in turn.calls)
+        if self._known is not None and not observed and turn.messages:
             last = turn.messages[-1].message
             turn.calls.append(ModelCall(REPLY, "not observed", self._known, reply=last))
         self._keeping.keep(turn)
