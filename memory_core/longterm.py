@@ -178,6 +178,18 @@ class LongTermMemory:
         with self._lock:
             return self._user(user).standing()
 
+    def problem(self, user: str) -> str:
+        """Return what keeps a user's vector index from being used, nothing when all is well.
+
+        An index that failed is tried again, at most every few seconds.
+        """
+        with self._lock:
+            memory = self._users.get(user)
+            if memory is None or not memory.problem:
+                return ""
+            memory.refresh()
+            return memory.problem
+
     def reload(self) -> None:
         """Open the vector database anew and forget what this process knew of it."""
         with self._lock:

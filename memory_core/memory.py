@@ -288,6 +288,8 @@ class LayeredMemory(BaseMemory):
                 candidates = Candidates.skipped(query, str(exc))
                 if turn is not None:
                     turn.degrade(f"Recall was skipped: {exc}")
+            if turn is not None and candidates.found is not None and candidates.note:
+                turn.degrade(f"Recall did not see everything. {candidates.note}")
             if turn is not None and turn.supersedes and candidates.found is not None:
                 # subtle: what the replaced turn said is forgotten only when this one is stored
                 left = candidates.found.without(session.key.session, turn.supersedes)

@@ -7,6 +7,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,6 +118,23 @@ def postgres_server(folder: Path) -> Server | None:
         return True
 
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    return Server(url, command, answers)
+
+
+def chroma_server(folder: Path) -> Server:
+    """Return a Chroma server over a folder."""
+    port = free_port()
+    program = str(Path(sys.executable).parent / "chroma")
+    command = [program, "run", "--host", "127.0.0.1", "--port", str(port), "--path", str(folder)]
+    url = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
+        try:
+            with urllib.request.urlopen(f"{url}/api/v2/heartbeat", timeout=2) as reply:
+                return reply.status == 200
+        except OSError:
+            return False
+
     return Server(url, command, answers)
 
 

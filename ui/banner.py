@@ -1,6 +1,7 @@
-"""What every page says on top: the store is away, two versions wait, something was redacted.
+"""What every page says on top: a server is away, two versions wait, something was redacted.
 
-While the store is away the banner looks again by itself, so that it leaves when all is well.
+While the store or the vector index is away the banner looks again by itself, so that it leaves
+when all is well.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def draw(title: str) -> None:
         return  # the page itself says why there is none
     if engine is None or engine.opened is None:
         return
-    if engine.banner:
+    if engine.banner or engine.longterm.problem(mine().user):
         _away()
     if title != SESSIONS and _conflicts(engine):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -46,9 +47,17 @@ def draw(title: str) -> None:
 @st.fragment(run_every=LOOK_IN, key="banner")
 def _away() -> None:
     engine = resources.engine()
-    if engine is None or not engine.banner:
+    index = engine.longterm.problem(mine().user) if engine is not None else ""
+    if engine is None or not (engine.banner or index):
         st.rerun()
-    st.warning(plain(engine.banner), icon=":material/cloud_off:")
+    if engine.banner:
+        st.warning(plain(engine.banner), icon=":material/cloud_off:")
+    if index:
+        st.warning(
+            f"{plain(index)} The chat goes on: memories are found by their words, and what is new "
+            "is indexed when the vector index is back.",
+            icon=":material/cloud_off:",
+        )
 
 
 def _conflicts(engine: Engine) -> bool:

@@ -44,6 +44,18 @@ def test_dead_url_keeps_the_message_and_offers_retry(visit, engine):
     assert not at.error
 
 
+def test_without_its_vector_server_the_chat_goes_on_under_a_banner(request, monkeypatch):
+    """Chroma is away: turns are answered, a banner says what is missing and what happens next."""
+    monkeypatch.setenv("CHROMA_URL", f"http://127.0.0.1:{closed_port()}")
+    at = say(request.getfixturevalue("visit")(), "I'm Dana and I can't eat nuts")
+    checked(at.run())
+    banner = "\n".join(warning.value for warning in at.warning)
+    assert "Nothing answers at" in banner
+    assert "The chat goes on" in banner
+    assert len(texts(at)) == 2
+    assert not at.error
+
+
 def test_missing_key_says_so_before_anything_is_sent(visit):
     """OpenAI without a key: the form refuses in words and the model stays as it was."""
     at = visit()

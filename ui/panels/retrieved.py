@@ -26,7 +26,7 @@ def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
     view = retrieved_view(scene.assembly, threshold=scene.settings.threshold)
     if ask is not None:
         _another_question(f"{_PROBE}-{scene.turn}", ask)
-    if view.skipped or not (view.hits or view.near):
+    if not (view.hits or view.near):
         st.caption(_nothing(view, ours=scene.assembly.allotment is not None))
         return
     st.caption(f"searched for · {plain(view.about)}")
@@ -37,7 +37,7 @@ def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
         told = f"{picked.label} · {picked.signals or 'no signals'} · {picked.reason or 'in'}"
         st.caption(plain(told))
         st.code(picked.text, language=None, wrap_lines=True)
-    for warning in view.warnings:
+    for warning in (*filter(None, [view.skipped]), *view.warnings):
         st.warning(plain(warning))
 
 
