@@ -407,7 +407,7 @@ def open_engine(config: EngineConfig, *, key_text: str | None = None) -> Engine:
     opened = open_layers(config)
     keep_text = not opened.sealed
     vectors = (
-        open_chroma(url=config.chroma_url, keep_text=keep_text)
+        open_chroma(url=config.chroma_url, keep_text=keep_text, at_once=False)
         if config.chroma_url
         else open_chroma(path=config.vectors, keep_text=keep_text)
     )

@@ -130,7 +130,7 @@ def chroma_server(folder: Path) -> Server:
 
     def answers() -> bool:
         try:
-            with urllib.request.urlopen(f"{url}/api/v2/heartbeat", timeout=2) as reply:
+            with urllib.request.urlopen(f"{url}/api/v2/heartbeat", timeout=2) as reply:  # noqa: S310
                 return reply.status == 200
         except OSError:
             return False

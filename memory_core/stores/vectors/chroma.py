@@ -54,18 +54,22 @@ def open_chroma(
     url: str = "",
     keep_text: bool = True,
     timeout: float = TIMEOUT,
+    at_once: bool = True,
 ) -> ChromaDatabase:
     """Return the Chroma database in a folder, at a server's URL, or a new one in memory.
 
     Without ``keep_text`` Chroma holds vectors and ids only. ``timeout`` is in seconds, for a
-    server. Raises :class:`CollectionGone` when the place cannot be opened,
+    server, which without ``at_once`` may be away and is looked for when it is first needed.
+    Raises :class:`CollectionGone` when the place cannot be opened,
     :class:`InvalidInput` for an address that is none.
     """
     if path is not None and url:
         raise ValueError("a database is in a folder or at a URL, not both")
     if url:
         address = clients.address_of(url)
-        place = Place(lambda: clients.server(address, timeout), where=address.geturl())
+        place = Place(
+            lambda: clients.server(address, timeout), where=address.geturl(), at_once=at_once
+        )
     elif path is None:
         place = Place(clients.in_memory, where="memory", lasting=False)
     else:

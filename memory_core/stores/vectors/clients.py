@@ -34,7 +34,10 @@ _REGISTRY = threading.Lock()
 
 
 class Place:
-    """One client of one place, which ``where`` names; a place that does not last stays open."""
+    """One client of one place, which ``where`` names; a place that does not last stays open.
+
+    Without ``at_once`` the client is made when it is first needed.
+    """
 
     def __init__(
         self,
@@ -43,15 +46,26 @@ class Place:
         where: str,
         folder: Path | None = None,
         lasting: bool = True,
+        at_once: bool = True,
     ) -> None:
         self.where = where
         self._connect = connect
         self._folder = folder
         self._lasting = lasting
         self._file: tuple[int, int] | None = None
-        with self.guard():
-            self.client = connect()
-        self._file = self._identity()
+        self._client: ClientAPI | None = None
+        if at_once:
+            with self.guard():
+                self._client = connect()
+            self._file = self._identity()
+
+    @property
+    def client(self) -> ClientAPI:
+        """The client, to be used within :meth:`guard`."""
+        if self._client is None:
+            self._client = self._connect()
+            self._file = self._identity()
+        return self._client
 
     def reload(self) -> None:
         """Connect anew, so that what others wrote is seen, or a vanished folder is made again."""
@@ -61,7 +75,7 @@ class Place:
             let_go(self._folder)
         self._file = None
         with self.guard():
-            self.client = self._connect()
+            self._client = self._connect()
         self._file = self._identity()
 
     @contextmanager
