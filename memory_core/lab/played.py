@@ -34,13 +34,21 @@ def _none() -> int:
     return 0
 
 
+def _nothing() -> None:
+    return
+
+
 @dataclass(frozen=True, eq=False)
 class Player:
-    """A new memory to play a conversation through, and how often it asked its models so far."""
+    """A new memory to play a conversation through, and how often it asked its models so far.
+
+    ``close`` lets go of what it holds once it was played.
+    """
 
     memory: BaseMemory
     model_calls: Callable[[], int] = _none
     embeddings: Callable[[], int] = _none
+    close: Callable[[], None] = _nothing
 
 
 Make = Callable[[Point], Player]
@@ -49,7 +57,7 @@ Make = Callable[[Point], Player]
 
 def played(title: str, about: str, make: Make) -> Strategy:
     """Return a strategy that really runs the memory that ``make`` makes."""
-    return Strategy(title, about, _no_texts, partial(_plan, make))
+    return Strategy(title, about, _no_texts, partial(_plan, make), plays=True)
 
 
 def _no_texts(_: SweepInput) -> tuple[str, ...]:
@@ -59,7 +67,11 @@ def _no_texts(_: SweepInput) -> tuple[str, ...]:
 def _plan(make: Make, prepared: Prepared, points: Sequence[Placed]) -> Iterator[Cell]:
     for x, y, point in points:
         try:
-            yield _play(make(point), prepared, x, y)
+            player = make(point)
+            try:
+                yield _play(player, prepared, x, y)
+            finally:
+                player.close()
         except MemoryInspectorError:
             raise
         except Exception as exc:

@@ -19,10 +19,12 @@ class Strategy:
     """A way to make prompts of a conversation.
 
     ``texts`` are those whose vectors it needs; ``plan`` yields a cell for each point, in any
-    order. Both must be importable by name. ``title`` and ``about`` are for people.
+    order. Both must be importable by name. ``title`` and ``about`` are for people; ``plays`` says
+    that each cell runs the whole conversation instead of planning it.
     """
 
     title: str
     about: str
     texts: Callable[[SweepInput], Iterable[str]]
     plan: Callable[[Prepared, Sequence[Placed]], Iterator[Cell]]
+    plays: bool = False

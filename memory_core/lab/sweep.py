@@ -8,9 +8,11 @@ several sweeps (:func:`run_many`), :func:`merge` makes one table of them.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +23,7 @@ from memory_core.lab.axes import EMBEDDING, STRATEGY, Axis, Point, grid
 from memory_core.lab.cells import Cell
 from memory_core.lab.embedded import EmbeddingCache, Progress
 from memory_core.lab.inputs import SweepInput
-from memory_core.lab.pool import Pool
+from memory_core.lab.pool import MOST_JOBS, Pool
 from memory_core.lab.prepare import Prepared, prepare
 from memory_core.lab.strategy import Placed, Strategy
 from memory_core.lab.table import SweepResult
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 LAYERED, TUTORIAL = "layered", "tutorial"
 MOST_PROMPTS = 5_000_000  # cells times questions
+LARGE = 400_000  # prompts that take one process longer than others take to start
 HERE = Pool()
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -60,6 +63,11 @@ class Sweep:
     y: Axis
     base: Point
     strategies: Mapping[str, Strategy] = field(default_factory=lambda: STRATEGIES)
+
+    @property
+    def prompts(self) -> int:
+        """How many prompts it plans: one a cell and question."""
+        return len(self.x.values) * len(self.y.values) * len(self.prepared.input.questions)
 
     def cells(self, pool: Pool = HERE) -> Iterator[Cell]:
         """Plan every cell and yield each as soon as it is known, in any order."""
@@ -114,9 +122,10 @@ class Sweep:
             for j, row in enumerate(grid(self.x, self.y, self.base))
             for i, point in enumerate(row)
         ]
-        size = -(-len(points) // count)
         for name in dict.fromkeys(point.strategy for *_, point in points):
             mine = [placed for placed in points if placed[2].strategy == name]
+            alone = self.strategies[name].plays and count > 1
+            size = 1 if alone else -(-len(points) // count)
             for start in range(0, len(mine), size):
                 part = tuple(mine[start : start + size])
                 yield _Part(self.prepared, self.strategies[name], part)
@@ -176,9 +185,54 @@ def prepare_sweep(
     return Sweep(prepared, x, y, base, {name: strategies[name] for name in asked})
 
 
+def pool_for(sweeps: Sequence[Sweep]) -> Pool:
+    """Return where sweeps are best run on this machine.
+
+    What is planned in seconds stays in this process; larger work, and strategies that play each
+    cell, get a process for each processor.
+    """
+    plays = any(strategy.plays for sweep in sweeps for strategy in sweep.strategies.values())
+    if not plays and sum(sweep.prompts for sweep in sweeps) <= LARGE:
+        return HERE
+    return Pool(max(1, min(os.cpu_count() or 1, MOST_JOBS)))
+
+
 def run_many(sweeps: Sequence[Sweep], pool: Pool = HERE) -> Iterator[tuple[int, SweepResult]]:
     """Run several conversations, one a worker; yield each table with the number of its sweep."""
     yield from pool.map(_run, list(enumerate(sweeps)))
+
+
+def cells_of(sweeps: Sequence[Sweep], pool: Pool = HERE) -> Iterator[tuple[int, Cell]]:
+    """Yield the cells of several sweeps as soon as they are known, with the number of the sweep.
+
+    They take turns, so that a table over all of them fills evenly; elsewhere the work of all is
+    spread together, so that a few long ones keep every worker busy.
+    """
+    if pool.here:
+        for turn in zip_longest(*(sweep.cells() for sweep in sweeps)):
+            yield from ((number, cell) for number, cell in enumerate(turn) if cell is not None)
+        return
+    count = max(2, -(-pool.parts // max(1, len(sweeps))))
+    turns = zip_longest(*(sweep._parts(count) for sweep in sweeps))  # noqa: SLF001
+    parts = [(n, part) for some in turns for n, part in enumerate(some) if part is not None]
+    for number, cells in pool.map(_planned_of, parts):
+        for cell in cells:
+            yield number, cell
+
+
+def table_of(
+    sweeps: Sequence[Sweep], cells: Iterable[tuple[int, Cell]], title: str, *, seconds: float = 0.0
+) -> SweepResult | None:
+    """Return the cells that are known of one or several sweeps as a table.
+
+    Of several, a cell is in it once every conversation has it; ``None`` while there is none.
+    """
+    held: list[list[Cell]] = [[] for _ in sweeps]
+    for number, cell in cells:
+        held[number].append(cell)
+    results = [sweep.result(known) for sweep, known in zip(sweeps, held, strict=True)]
+    table = results[0] if len(results) == 1 else merge(results, title)
+    return replace(table, seconds=seconds) if table.cells else None
 
 
 def merge(results: Sequence[SweepResult], title: str) -> SweepResult:
@@ -219,6 +273,11 @@ def merge(results: Sequence[SweepResult], title: str) -> SweepResult:
 
 def _planned(part: _Part) -> list[Cell]:
     return list(part.plan())
+
+
+def _planned_of(numbered: tuple[int, _Part]) -> tuple[int, list[Cell]]:
+    number, part = numbered
+    return number, list(part.plan())
 
 
 def _run(numbered: tuple[int, Sweep]) -> tuple[int, SweepResult]:

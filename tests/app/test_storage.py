@@ -10,7 +10,7 @@ from memory_core.errors import StoreUnavailable
 from memory_core.settings import MemorySettings
 from tests.app.conftest import checked, page_of
 from tests.app.played import open_page, play
-from ui.storage import upkeep
+from ui.operators import is_operator
 from ui.storage.place import place_of
 
 PAGE = "5_Storage.py"
@@ -152,11 +152,11 @@ def test_visitors_see_their_own_and_back_up_nothing(engine, monkeypatch):
     assert "memory.db" not in told(at)
     assert "Backups" not in told(at)
     assert not [b for b in at.button if b.key == "backup-make"]
-    assert upkeep.is_operator("local")
-    assert not upkeep.is_operator("visitor-1")
+    assert is_operator("local")
+    assert not is_operator("visitor-1")
     monkeypatch.setenv("MEMORY_OPERATORS", "ann@example.org, visitor-1")
-    assert upkeep.is_operator("visitor-1")
-    assert not upkeep.is_operator("")
+    assert is_operator("visitor-1")
+    assert not is_operator("")
 
 
 @pytest.mark.parametrize("configured", [True, False])

@@ -53,14 +53,14 @@ def test_map_of_a_sweep_that_still_runs_has_holes():
 def test_misses_name_each_message_that_is_lacking():
     """Every lacking message is told with its number and words, and where else it is told."""
     said = [Message.of("user", f"<b>{n}</b>") for n in range(6)]
-    (miss,) = misses(WHOLE, WHOLE.cell(0, 0), said)
+    (miss,) = misses(WHOLE, WHOLE.cell(0, 0), lambda _: said)
     assert (miss.question, miss.expected, miss.number) == ("Where?", "Lisbon", 1)
     assert [(p.message, p.text, bool(p.told)) for p in miss.pieces] == [
         (2, "<b>2</b>", False),
         (4, "<b>4</b>", True),
     ]
-    assert misses(WHOLE, WHOLE.cell(1, 0), said) == ()
-    assert misses(WHOLE, WHOLE.cell(0, 0), ())[0].pieces[0].text == ""
+    assert misses(WHOLE, WHOLE.cell(1, 0), lambda _: said) == ()
+    assert misses(WHOLE, WHOLE.cell(0, 0), lambda _: ())[0].pieces[0].text == ""
 
 
 def test_front_marks_the_recommended_cell_once():

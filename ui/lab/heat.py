@@ -29,8 +29,8 @@ def settle(place: LabPlace) -> None:
         return
     place.running = None
     place.error = running.error
-    result, sweep = running.now(), running.sweep
-    place.show(result, sweep.prepared if sweep is not None else None)
+    result = running.now()
+    place.show(result, tuple(sweep.prepared for sweep in running.sweeps))
     if running.stopped:
         known = len(result.cells) if result is not None else 0
         place.told = f"Stopped: {known:,} of {plural(running.total, 'cell')} were measured."

@@ -7,7 +7,7 @@ import streamlit as st
 from memory_core.lab.cells import Cell
 from memory_core.lab.missed import why_missed
 from memory_core.lab.report import plain
-from memory_core.lab.sweep import LAYERED
+from memory_core.lab.sweep import LAYERED, TUTORIAL
 from memory_core.lab.table import SweepResult
 from memory_core.models.catalogue import OPENAI, Price, price
 from memory_core.whynot import WhyNot
@@ -18,6 +18,14 @@ from ui.view_models.text import plural
 from ui.why.gates import route_html
 
 _MOST = 20  # questions shown
+_OTHERS = {
+    TUTORIAL: "Neither among the newest messages that fit the token limit, nor among the top_k "
+    "most similar. This planner knows no other way into the prompt.",
+}
+_PLAYED = (
+    "This memory was played for real: when the question was asked, its prompt held neither the "
+    "message nor, word for word, its text."
+)
 _HEIGHT = 560  # pixels
 
 
@@ -76,12 +84,9 @@ def _piece(place: LabPlace, result: SweepResult, cell: Cell, miss: Miss, piece: 
 
 
 def _why(place: LabPlace, result: SweepResult, cell: Cell) -> None:
-    point = result.point(cell)
-    if point.strategy != LAYERED:
-        st.caption(
-            "Neither among the newest messages that fit the token limit, nor among the top_k "
-            "most similar. This planner knows no other way into the prompt."
-        )
+    strategy = result.point(cell).strategy
+    if strategy != LAYERED:
+        st.caption(_OTHERS.get(strategy, _PLAYED))
         return
     found = _answer(place, result, cell)
     if found is None:
@@ -94,12 +99,16 @@ def _why(place: LabPlace, result: SweepResult, cell: Cell) -> None:
 
 def _answer(place: LabPlace, result: SweepResult, cell: Cell) -> WhyNot | None:
     """Return the reason, worked out once for each miss that is looked at."""
-    if place.prepared is None or place.asked is None:
+    if place.asked is None:
+        return None
+    number, message = place.asked
+    held = place.asked_of(number)
+    if held is None:
         return None
     key = (place.asked, cell.x, cell.y)
     if place.why is None or place.why[0] != key:
         with st.spinner("Planning the question's prompt again"):
-            found = why_missed(place.prepared, result.point(cell), *place.asked)
+            found = why_missed(held[0], result.point(cell), held[1], message)
         place.why = (key, found)
     return place.why[1]
 

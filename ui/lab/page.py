@@ -31,7 +31,7 @@ def draw(page: PageState, engine: Engine) -> None:
             with problems.guarded("the questions"):
                 questions.draw(page, place)
             with problems.guarded("the knobs"):
-                setup.draw(place)
+                setup.draw(page, place)
     with centre:
         st.subheader("Evidence in the prompt")
         if place.subject is not None:

@@ -34,23 +34,32 @@ SOURCES = (SESSION, SAMPLE, FILE)
 
 @dataclass(frozen=True)
 class Subject:
-    """The conversation that is tuned for. ``id`` tells it from every other one of its source."""
+    """The conversation that is tuned for. ``id`` tells it from every other one of its source.
+
+    ``parts`` are the conversations of a whole file that is tuned for at once; it has no messages
+    of its own then.
+    """
 
     source: str
     id: str
     title: str
     messages: tuple[Message, ...]
     times: tuple[datetime | None, ...] = ()
+    parts: tuple[Conversation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A file that was dropped in: what it holds, and the conversation of it that was chosen."""
+    """A file that was dropped in: what it holds, and the conversation of it that was chosen.
+
+    ``every`` are all its conversations where all are chosen at once.
+    """
 
     file: str
     preview: ImportPreview
     number: int
     conversation: Conversation
+    every: tuple[Conversation, ...] = ()
 
 
 @dataclass
@@ -61,7 +70,9 @@ class LabPlace:
     there; ``version`` grows with every new table. ``values`` are an axis's values as written.
     ``chosen`` is the cell that is looked at; ``asked``, the miss whose reason is shown, is a
     question by its number and a message by its index.
-    ``prepared`` belongs to the sweep of ``result`` and is absent when that was opened again.
+    ``prepared`` are the conversations of the sweep of ``result``, in the order of its questions;
+    none when it was opened again. ``jobs`` is the number of processes (0: what suits), ``address``
+    a Dask scheduler's.
     """
 
     source: str = SESSION
@@ -81,7 +92,9 @@ class LabPlace:
     proposing: Proposing | None = None
     running: Running | None = None
     result: SweepResult | None = None
-    prepared: Prepared | None = None
+    prepared: tuple[Prepared, ...] = ()
+    jobs: int = 0
+    address: str = ""
     chosen: tuple[int, int] | None = None
     asked: tuple[int, int] | None = None
     why: tuple[object, WhyNot] | None = None
@@ -129,11 +142,30 @@ class LabPlace:
         self.subject = None
 
     @property
-    def said(self) -> tuple[Message, ...]:
-        """The conversation that was swept, empty when it is not at hand."""
-        return self.prepared.input.messages if self.prepared is not None else ()
+    def to_ask(self) -> int:
+        """How many questions a sweep would ask."""
+        parts = self.subject.parts if self.subject is not None else ()
+        questions = [q for part in parts for q in part.questions] if parts else self.questions
+        return sum(question.accepted for question in questions)
 
-    def show(self, result: SweepResult | None, prepared: Prepared | None = None) -> None:
+    def asked_of(self, number: int) -> tuple[Prepared, int] | None:
+        """Return the conversation that a question of the sweep is about, and its number there.
+
+        ``None`` when the conversation is not at hand.
+        """
+        for prepared in self.prepared:
+            count = len(prepared.input.questions)
+            if number < count:
+                return prepared, number
+            number -= count
+        return None
+
+    def said(self, number: int) -> tuple[Message, ...]:
+        """Return the conversation that a question is about, empty when it is not at hand."""
+        found = self.asked_of(number)
+        return found[0].input.messages if found is not None else ()
+
+    def show(self, result: SweepResult | None, prepared: tuple[Prepared, ...] = ()) -> None:
         """Look at a sweep, at first at the cell it recommends."""
         self.result, self.prepared = result, prepared
         self.asked = self.why = self.compared = self._found = None

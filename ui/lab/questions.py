@@ -58,6 +58,13 @@ def settle(place: LabPlace) -> None:
 def draw(page: PageState, place: LabPlace) -> None:
     """Draw the table, what proposes questions, and the form for one's own."""
     st.markdown("**Recall questions**")
+    if place.subject is not None and place.subject.parts:
+        st.caption(
+            f"{plural(place.to_ask, 'question')} of "
+            f"{plural(len(place.subject.parts), 'conversation')}, as they came along. Choose one "
+            "conversation to edit its questions."
+        )
+        return
     if place.questions:
         st.caption(tally(place.questions))
         _table(place)

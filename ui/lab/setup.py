@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from memory_core.errors import InvalidInput, MemoryInspectorError
+from memory_core.lab.asking import ASKING, strategies
 from memory_core.lab.axes import (
     EMBEDDING,
     SHARES,
@@ -20,14 +21,16 @@ from memory_core.lab.axes import (
     grid,
 )
 from memory_core.lab.embedded import EmbeddingCache, Progress
-from memory_core.lab.inputs import make_input
+from memory_core.lab.inputs import SweepInput, from_conversation, make_input
+from memory_core.lab.pool import MOST_JOBS, Pool
 from memory_core.lab.sweep import STRATEGIES, Sweep, prepare_sweep
 from memory_core.models.catalogue import MINILM, WORDLLAMA, EmbeddingChoice
 from memory_core.models.embeddings import build_embedder, needs_download
 from memory_core.prompt import Source
-from ui import resources
-from ui.lab.place import LabPlace, place_of
+from ui import resources, sessions
+from ui.lab.place import LabPlace, Subject, place_of
 from ui.lab.running import Running
+from ui.operators import is_operator
 from ui.state import PageState, mine, seed, value_of
 
 if TYPE_CHECKING:
@@ -57,11 +60,14 @@ VALUES: Mapping[str, str] = {
 """What each axis sweeps at first."""
 
 _MODE, _X, _Y = "lab-mode", "lab-x", "lab-y"
+_JOBS, _ADDRESS = "lab-jobs", "lab-address"
+_ABOUT = {name: (s.title, s.about) for name, s in STRATEGIES.items()} | dict(ASKING)
+"""Who can make the prompts: title and what it does."""
 _MOST = 4_000  # characters of an axis's values
 _HELP = 'As a list "400, 800", a range "1:10" or evenly spaced "500:4000:8".'
 
 
-def draw(place: LabPlace) -> None:
+def draw(page: PageState, place: LabPlace) -> None:
     """Draw the knobs."""
     st.markdown("**Sweep**")
     for key, name, label in ((_X, place.x, "Across"), (_Y, place.y, "Down")):
@@ -69,18 +75,64 @@ def draw(place: LabPlace) -> None:
     seed(_MODE, place.mode)
     st.selectbox(
         "Planned by",
-        list(STRATEGIES),
+        list(_ABOUT),
         key=_MODE,
-        format_func=lambda name: STRATEGIES[name].title,
-        help="\n\n".join(f"{s.title}: {s.about}" for s in STRATEGIES.values()),
+        format_func=lambda name: _ABOUT[name][0],
+        help="\n\n".join(f"{title}: {about}" for title, about in _ABOUT.values()),
         on_change=_to_mode,
     )
-    st.caption("The other knobs stand as in the open session. No model is asked.")
+    if asks(place):
+        st.text(
+            f"Each cell plays the whole conversation with {page.model.model}, which it asks again "
+            "and again."
+        )
+    st.caption("The other knobs stand as in the open session.")
+    with st.expander("Where it runs", key="lab-where"):
+        _where(page, place)
+
+
+def asks(place: LabPlace) -> bool:
+    """Return whether a sweep of what stands on the page asks a model."""
+    named = {place.mode}
+    for axis in (place.x, place.y):
+        if axis == STRATEGY:
+            named = {value.strip() for value in values_of(place, axis).split(",")}
+    return bool(named & ASKING.keys())
+
+
+def _where(page: PageState, place: LabPlace) -> None:
+    seed(_JOBS, place.jobs)
+    st.number_input(
+        "Processes on this machine",
+        0,
+        MOST_JOBS,
+        key=_JOBS,
+        help="0: one for what is planned in seconds, one a processor for larger work.",
+        on_change=_to_where,
+    )
+    if not is_operator(page.user):
+        return
+    seed(_ADDRESS, place.address)
+    st.text_input(
+        "or a Dask scheduler",
+        key=_ADDRESS,
+        placeholder="tcp://host:8786",
+        max_chars=200,
+        help="Where one machine is too small. Needs requirements-cluster.txt here and, with this "
+        "program, on the workers. Work travels by pickle: name a scheduler you trust.",
+        on_change=_to_where,
+    )
+
+
+def _to_where() -> None:
+    place = place_of(mine())
+    place.jobs = int(value_of(_JOBS) or 0)
+    place.address = str(value_of(_ADDRESS) or "").strip()
 
 
 def draw_button(place: LabPlace) -> None:
     """Draw what runs the sweep, beside the map it fills."""
-    asked = sum(question.accepted for question in place.questions)
+    asked = place.to_ask
     running = place.running is not None
     if not asked:
         st.caption("A sweep needs at least one question that is used.")
@@ -112,7 +164,7 @@ def _start(page: PageState, engine: Engine, place: LabPlace) -> Running | None:
     subject, chat = place.subject, page.chat
     if subject is None or chat is None:
         return None
-    asked = make_input(subject.title, subject.messages, place.questions, times=subject.times)
+    asked = _inputs(subject, place)
     axes = [Axis.parse(name, values_of(place, name)) for name in (place.x, place.y)]
     embedders = {engine.embedder.name: engine.embedder}
     for at, axis in enumerate(axes):
@@ -122,26 +174,53 @@ def _start(page: PageState, engine: Engine, place: LabPlace) -> Running | None:
             axes[at] = Axis(EMBEDDING, tuple(one.name for one in made))
     x, y = axes
     base = Point(page.settings, place.mode, engine.embedder.name)
-    cells = sum(map(len, grid(x, y, base)))
+    cells = sum(map(len, grid(x, y, base))) * len(asked)
+    key = sessions.key_for(page.model, page.api_key)
+    address = place.address if is_operator(page.user) else ""
+    if address:
+        pool: Pool | None = Pool(address=address)
+    else:
+        pool = Pool(place.jobs) if place.jobs else None
+    # subtle: a typed key does not travel to other machines, which have their own
+    known = strategies(page.model, None if address else key)
     counter = chat.session.counter
     tools = chat.preview().tokens_by_source().get(Source.TOOLS, 0)
     folder = engine.config.folder if engine.config is not None else None
     cache = EmbeddingCache(folder / "embeddings.sqlite" if folder is not None else None)
 
-    def prepare(progress: Progress) -> Sweep:
-        return prepare_sweep(
-            asked,
-            x,
-            y,
-            base=base,
-            counter=counter,
-            embedders=list(embedders.values()),
-            cache=cache,
-            tool_tokens=tools,
-            progress=progress,
-        )
+    def prepare(progress: Progress) -> list[Sweep]:
+        return [
+            prepare_sweep(
+                one,
+                x,
+                y,
+                base=base,
+                counter=counter,
+                embedders=list(embedders.values()),
+                cache=cache,
+                strategies=known,
+                tool_tokens=tools,
+                progress=progress,
+            )
+            for one in asked
+        ]
 
-    return Running(prepare, total=cells)
+    return Running(prepare, total=cells, title=subject.title, pool=pool)
+
+
+def _inputs(subject: Subject, place: LabPlace) -> list[SweepInput]:
+    """Return what is swept: one conversation, or those of a file that have questions."""
+    if not subject.parts:
+        return [make_input(subject.title, subject.messages, place.questions, times=subject.times)]
+    made, refused = [], InvalidInput("No conversation of the file has a question.")
+    for part in subject.parts:
+        try:
+            made.append(from_conversation(part))
+        except InvalidInput as exc:
+            refused = exc
+    if not made:
+        raise refused
+    return made
 
 
 def values_of(place: LabPlace, name: str) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _SOURCE, _SAMPLE, _FILE, _NUMBER = "lab-source", "lab-sample", "lab-file", "lab-number"
 _NOTICES = 50
+ALL = -1  # all conversations of a file at once
 
 
 def draw(page: PageState, engine: Engine, place: LabPlace) -> None:
@@ -55,7 +56,9 @@ def draw(page: PageState, engine: Engine, place: LabPlace) -> None:
         _file(page, engine, place)
     if place.subject is not None:
         st.text(excerpt(place.subject.title, 120))
-        st.caption(plural(len(place.subject.messages), "message"))
+        parts = place.subject.parts
+        count = sum(len(p.messages) for p in parts) if parts else len(place.subject.messages)
+        st.caption(plural(count, "message"))
 
 
 def _session(page: PageState, place: LabPlace) -> None:
@@ -126,6 +129,10 @@ def _file(page: PageState, engine: Engine, place: LabPlace) -> None:
     _told(dropped)
     if file is not None and len(dropped.preview.conversations) > 1:
         _which(dropped)
+    if dropped.every:
+        told = dropped.preview
+        place.take(Subject(FILE, f"{told.fingerprint}-all", told.name, (), parts=dropped.every), ())
+        return
     one = dropped.conversation
     place.take(
         Subject(
@@ -175,13 +182,16 @@ def _told(dropped: Dropped) -> None:
 
 def _which(dropped: Dropped) -> None:
     rows = dropped.preview.conversations
-    seed(_NUMBER, dropped.number)
+    several = sum(row.questions > 0 for row in rows) > 1
+    seed(_NUMBER, ALL if dropped.every else dropped.number)
     st.selectbox(
         "Which conversation",
-        list(range(len(rows))),
+        [*([ALL] if several else []), *range(len(rows))],
         key=_NUMBER,
         format_func=lambda n: (
-            f"{n + 1}. {excerpt(rows[n].title, 60)} · {rows[n].messages:,} messages · "
+            f"All that have questions, together · {dropped.preview.questions:,} questions"
+            if n == ALL
+            else f"{n + 1}. {excerpt(rows[n].title, 60)} · {rows[n].messages:,} messages · "
             f"{rows[n].questions:,} questions"
         ),
         on_change=_to_number,
@@ -228,11 +238,16 @@ def _to_number() -> None:
     if place.dropped is None or file is None:
         return
     try:
+        if number == ALL:
+            every = conversations(BytesIO(file.getvalue()), name=file.name)
+            kept = tuple(one for one in every if one.questions)
+            place.dropped = replace(place.dropped, every=kept)
+            return
         one = _nth(file.getvalue(), file.name, number)
     except MemoryInspectorError as exc:
         place.error = exc
     else:
-        place.dropped = replace(place.dropped, number=number, conversation=one)
+        place.dropped = replace(place.dropped, number=number, conversation=one, every=())
 
 
 def _try_sample() -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from memory_core.listing import Strain, strain
 from ui import problems
+from ui.operators import is_operator
 from ui.problems import plain
 from ui.state import PageState
 from ui.storage import backends, upkeep
@@ -22,7 +23,7 @@ LOOKED_AT = 50  # sessions, the last used ones, whose newest turns are looked at
 
 def draw(page: PageState, engine: Engine) -> None:
     """Draw the page for this user."""
-    place, operator = place_of(page), upkeep.is_operator(page.user)
+    place, operator = place_of(page), is_operator(page.user)
     if place.error is not None:
         problems.show(place.error)
         place.error = None

@@ -6,7 +6,6 @@ Backups hold every user, so only an operator makes them: the local person, or wh
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -14,12 +13,12 @@ import streamlit as st
 from memory_core.errors import InvalidInput, MemoryInspectorError
 from memory_core.session import utc_now
 from ui import resources
+from ui.operators import is_operator
 from ui.problems import plain
 from ui.state import PageState, mine, value_of
 from ui.storage.place import place_of
 from ui.view_models.sessions_page import size_text
 from ui.view_models.text import plural
-from ui.visitor import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,14 +28,6 @@ if TYPE_CHECKING:
 
 WORDS = "forget me"
 _WORDS, _BACKUP = "forget-words", "backup-chosen"
-
-
-def is_operator(user: str) -> bool:
-    """Return whether a user may see and do what concerns everybody."""
-    named = str(
-        resources.secrets().get("MEMORY_OPERATORS") or os.environ.get("MEMORY_OPERATORS") or ""
-    )
-    return user == LOCAL or user in {name.strip() for name in named.split(",") if name.strip()}
 
 
 def draw_backups(page: PageState, engine: Engine) -> None:

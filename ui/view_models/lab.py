@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,15 +114,20 @@ def cell_line(result: SweepResult, cell: Cell, price: Price | None) -> str:
     return " · ".join(filter(None, parts))
 
 
-def misses(result: SweepResult, cell: Cell, said: Sequence[Message]) -> tuple[Miss, ...]:
-    """Return the questions a cell misses; ``said`` is the conversation, empty if not at hand."""
+def misses(
+    result: SweepResult, cell: Cell, said: Callable[[int], Sequence[Message]]
+) -> tuple[Miss, ...]:
+    """Return the questions a cell misses.
+
+    ``said`` gives the conversation that a question is about, empty if it is not at hand.
+    """
     owner, message = result.evidence.owner, result.evidence.message
     codes = dict(zip(zip(owner.tolist(), message.tolist(), strict=True), cell.where, strict=True))
     out = []
     for missed in result.missed(cell):
         asked = missed.question
         pieces = tuple(
-            _piece(index, said, summarised=codes[missed.number, index] == SUMMARISED)
+            _piece(index, said(missed.number), summarised=codes[missed.number, index] == SUMMARISED)
             for index in missed.missing
         )
         there = len(asked.evidence) - len(pieces)
