@@ -21,6 +21,7 @@ from memory_core.lab.axes import Point
 from memory_core.lab.played import Player, played
 from memory_core.lab.strategy import Strategy
 from memory_core.lab.sweep import STRATEGIES
+from memory_core.loop import submit
 from memory_core.messages import Json, Message
 from memory_core.models.catalogue import MINILM, WORDLLAMA, EmbeddingChoice, ModelChoice, find_key
 from memory_core.prompt import Assembly
@@ -30,6 +31,8 @@ from memory_core.trace import ModelCall
 if TYPE_CHECKING:
     from memory_core.models.embeddings import Embedder
     from memory_core.recording import RecordingLLM
+
+_CLOSING = 30.0  # seconds to let go of a store
 
 OURS, SUMMARY_BUFFER, FACTS = "layered_played", "chat_summary_memory_buffer", "memory_facts"
 
@@ -79,7 +82,7 @@ class Maker:
             FACTS: _facts,
         }
         made = makers[self.name](point, self._llm(tally), counter)
-        return Player(made.memory, lambda: tally.calls, made.embeddings, made.close)
+        return Player(made.memory, tally.asked, made.embeddings, made.close)
 
     def _llm(self, tally: _Tally) -> RecordingLLM:
         from memory_core.models.build import build_llm
@@ -87,7 +90,7 @@ class Maker:
         from memory_core.recording import RecordingLLM
 
         def translate(exc: Exception) -> MemoryInspectorError:
-            error = explain(exc, self.model, keys=[self.key])
+            tally.error = error = explain(exc, self.model, keys=[self.key])
             error.next_step = "Check the model, then run the sweep again."
             return error
 
@@ -96,10 +99,17 @@ class Maker:
 
 
 class _Tally:
-    """Counts the calls of a watched model and keeps nothing of them."""
+    """Counts the calls of a watched model and keeps nothing of them but the last error."""
 
     def __init__(self) -> None:
         self.calls = 0
+        self.error: MemoryInspectorError | None = None
+
+    def asked(self) -> int:
+        """Return the calls so far; raise what a memory passed over, for it measures nothing."""
+        if self.error is not None:
+            raise self.error
+        return self.calls
 
     def explain(self, purpose: str, sent: Sequence[Message], tools: Sequence[Json]) -> Assembly:
         """Return an empty prompt: what is sent is not looked at."""
@@ -134,16 +144,19 @@ def _summary_buffer(point: Point, llm: RecordingLLM, counter: TokenCounter) -> P
 def _facts(point: Point, llm: RecordingLLM, counter: TokenCounter) -> Player:
     from llama_index.core.memory import FactExtractionMemoryBlock, Memory
 
+    from memory_core.native.chat_store import QueueJournal, WatchedChatStore, in_memory
+
     limit = point.settings.token_limit
     block = FactExtractionMemoryBlock(name="facts", llm=llm, max_facts=50)
-    return Player(
-        Memory.from_defaults(
-            token_limit=limit,
-            token_flush_size=max(1, limit // 8),
-            tokenizer_fn=counter.encode,
-            memory_blocks=[block],
-        )
+    store = WatchedChatStore(in_memory(), journal=QueueJournal())
+    memory = Memory.from_defaults(
+        token_limit=limit,
+        token_flush_size=max(1, limit // 8),
+        tokenizer_fn=counter.encode,
+        memory_blocks=[block],
+        chat_store=store,
     )
+    return Player(memory, close=lambda: submit(store.close()).result(_CLOSING))
 
 
 def _ours(point: Point, llm: RecordingLLM, counter: TokenCounter) -> Player:
