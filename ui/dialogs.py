@@ -44,8 +44,9 @@ def open_model() -> None:
 
 
 def open_strategies() -> None:
-    """Ask for the table of all strategies."""
+    """Ask for the table of all strategies; from inside another dialog, in its place."""
     mine().dialog = "strategies"
+    st.rerun()
 
 
 def open_state() -> None:
@@ -94,7 +95,12 @@ def _model() -> None:
 @st.dialog("Memory strategies side by side", on_dismiss=close, width="large")
 def _strategies() -> None:
     strategy_table.draw()
-    st.button("Choose one", key="strategies-back", type="primary", on_click=open_model)
+    st.button("Choose one", key="strategies-back", type="primary", on_click=_back)
+
+
+def _back() -> None:
+    open_model()
+    st.rerun()
 
 
 @st.dialog("Share these settings", on_dismiss=close, width="medium")

@@ -141,6 +141,17 @@ def use_strategy(page: PageState, engine: Engine, setup: Setup) -> None:
     keep(page, engine)
 
 
+def use_knob(page: PageState, engine: Engine, name: str, value: Json) -> None:
+    """Set one knob of the strategy in use; raise :class:`InvalidInput` for a value it cannot be."""
+    from memory_core.strategies import setup_from_json
+
+    if page.chat is not None:
+        plain = page.chat.setup.to_json()
+        knobs = {**plain["knobs"], name: value}
+        use_strategy(page, engine, setup_from_json({**plain, "knobs": knobs}))
+        page.showing = NEXT
+
+
 def _remember_as_kept(page: PageState, kept: Mapping[str, Json]) -> None:
     """Use the strategy kept with a session; say so when it cannot be used."""
     page.strategy_kept = {}
@@ -220,6 +231,12 @@ def undelete(page: PageState, engine: Engine) -> None:
         engine.store.update(back)
         page.deleted = None
         open_session(page, engine, back)
+
+
+def kept_with(info: SessionInfo) -> tuple[MemorySettings, ModelChoice]:
+    """Return the settings and the model kept with a session, the defaults for what is no use."""
+    settings, model, _ = _read(info.settings)
+    return settings, model
 
 
 def sample_of(info: SessionInfo | None) -> str:

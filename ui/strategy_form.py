@@ -86,6 +86,7 @@ def _use(engine: Engine, close: Callable[[], None]) -> None:
         page.dialog_error = exc
         return
     close()
+    st.rerun()
 
 
 def _setup() -> Setup:

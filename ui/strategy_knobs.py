@@ -13,7 +13,7 @@ import streamlit as st
 
 from memory_core.errors import MemoryInspectorError
 from ui import resources, sessions, strategy_fields
-from ui.state import NEXT, keyed, mine, value_of
+from ui.state import keyed, mine, value_of
 
 if TYPE_CHECKING:
     from memory_core.strategies import Setup
@@ -49,18 +49,12 @@ def _key(strategy: str, name: str) -> str:
 
 
 def _changed(name: str, redraw: Sequence[str]) -> None:
-    from memory_core.strategies import setup_from_json
-
     page, engine = mine(), resources.engine()
     if page.chat is None or engine is None:
         return
-    plain = page.chat.setup.to_json()
-    value = value_of(_key(page.chat.setup.strategy, name))
     try:
-        setup = setup_from_json({**plain, "knobs": {**plain["knobs"], name: value}})
-        sessions.use_strategy(page, engine, setup)
+        sessions.use_knob(page, engine, name, value_of(_key(page.chat.setup.strategy, name)))
     except MemoryInspectorError as exc:
         page.notice = str(exc)
         st.rerun()
-    page.showing = NEXT
     st.rerun(list(redraw))

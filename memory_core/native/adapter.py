@@ -59,9 +59,9 @@ class Given:
     """The messages a memory was given, oldest first, counted as its own class counts them."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._count = lambda text: len(tokenizer(text))
+        self.count = lambda text: len(tokenizer(text))
         self.messages: list[StoredMessage] = []
-        self.history = History(self._count)
+        self.history = History(self.count)
 
     def append(self, stored: StoredMessage) -> None:
         """Note the next message."""
@@ -71,7 +71,7 @@ class Given:
     def replace(self, messages: Sequence[StoredMessage]) -> None:
         """Start anew with these messages."""
         self.messages = []
-        self.history = History(self._count)
+        self.history = History(self.count)
         for stored in messages:
             self.append(stored)
 

@@ -18,7 +18,11 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.memory import FactExtractionMemoryBlock, VectorMemoryBlock
+from llama_index.core.memory import (
+    FactExtractionMemoryBlock,
+    StaticMemoryBlock,
+    VectorMemoryBlock,
+)
 from llama_index.core.memory.memory import BaseMemoryBlock
 
 from memory_core.errors import MemoryInspectorError
@@ -37,13 +41,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class Taken:
-    """A block took a batch, or could not (``error``). ``facts`` it added, ``gone`` it dropped."""
+    """A block took a batch, or could not (``error``). ``facts`` it added, ``gone`` it dropped.
+
+    A block of fixed text ``keeps`` nothing of what it is given.
+    """
 
     block: str
     messages: tuple[Message, ...]
     facts: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     error: str = ""
+    keeps: bool = True
 
 
 @dataclass
@@ -166,7 +174,8 @@ class WatchedBlock(BaseMemoryBlock[Any]):
         now = self._mark()
         facts = tuple(fact for fact in now if fact not in before)
         gone = tuple(fact for fact in before if fact not in now)
-        self._journal.taken.append(Taken(self.name, plain, facts, gone, error))
+        keeps = not isinstance(self._inner, StaticMemoryBlock)
+        self._journal.taken.append(Taken(self.name, plain, facts, gone, error, keeps=keeps))
 
     def _mark(self) -> list[str]:
         inner = self._inner

@@ -45,7 +45,7 @@ from memory_core.turn_memory import TurnRecorder
 log = logging.getLogger("memory_core.native")
 
 Preview = Callable[
-    [State, Sequence[StoredMessage], MemorySettings, str, Knobs | None],
+    [State | None, Sequence[StoredMessage], MemorySettings, str, Knobs | None],
     Coroutine[Any, Any, Assembly],
 ]
 
@@ -186,6 +186,17 @@ class ObservedMemory(OneLoopMemory):
             return assembly
         tools = Part(Source.TOOLS, self._session.counter.tools(self._tools))
         return replace(assembly, parts=(*assembly.parts, tools))
+
+    def plan(
+        self, given: Sequence[StoredMessage], query: str, *, knobs: Knobs | None = None
+    ) -> Assembly:
+        """Return the prompt that a fresh object gives after these messages, without a model call.
+
+        It is given them as a history, so it has none of the state that this one has.
+        """
+        if self._preview is None:
+            raise ValueError("this memory was made without a way to copy it")
+        return wait(self._preview(None, list(given), self._session.settings, query, knobs))
 
     def sent(self, purpose: str, sent: Sequence[Message], tools: Sequence[Json]) -> Assembly:
         """Return the Assembly of the messages of one model call."""

@@ -98,7 +98,7 @@ def open_observed(
     session.strategy, session.knobs = setup.strategy, {"setup": setup.to_json()}
 
     async def preview(
-        state: State,
+        state: State | None,
         given: Sequence[StoredMessage],
         settings: MemorySettings,
         query: str,
@@ -141,11 +141,14 @@ def forget_strategies(folder: Path, user: str) -> None:
 async def _preview(
     adapter: Adapter,
     agent: str,
-    state: State,
+    state: State | None,
     given: Sequence[StoredMessage],
     query: str,
 ) -> Assembly:
-    """Run the real object on a copy of its state and return the prompt it would give."""
+    """Run the real object on a copy of its state and return the prompt it would give.
+
+    Without a state it is a fresh one that is given the history.
+    """
     session = adapter.session
     system = Message.of("system", session.settings.system_prompt)
     searches = agent in (CONTEXT_ENGINE, CONDENSE_ENGINE)
@@ -155,7 +158,10 @@ async def _preview(
         kwargs["initial_token_count"] = len(tokenizer(system.text))
     in_front = int(kwargs.get("initial_token_count", 0))
     try:
-        await adapter.restore(state, given)
+        if state is None:
+            await adapter.seed(given)
+        else:
+            await adapter.restore(state, given)
         if query and not searches:
             question = Message.of("user", query)
             await adapter.memory.aput(to_chat(question))

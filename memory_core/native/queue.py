@@ -192,7 +192,9 @@ def _writes(
     if item.error:
         yield MemoryWrite(WAITING, item.block, "", "batch", item.error, ids)
         return
-    made = f"{len(item.facts)} facts" if not news else f"{len(news)} records"
+    if not item.keeps:
+        return
+    made = _counted(len(news), "new record") if news else _counted(len(item.facts), "new fact")
     made += f", {len(item.gone)} condensed away" if item.gone else ""
     yield MemoryWrite(FLUSHED, item.block, "", "batch", made, ids)
     for fact in item.gone:
@@ -206,9 +208,11 @@ def _writes(
         yield MemoryWrite("remembered", record_id, text, "record", why, ids)
 
 
-def _told_in(
-    fact: str, messages: Sequence[Message], ids: tuple[str, ...]
-) -> tuple[str, ...]:
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"
+
+
+def _told_in(fact: str, messages: Sequence[Message], ids: tuple[str, ...]) -> tuple[str, ...]:
     """Return the message of a batch that says a fact word for word, else all of the batch."""
     if len(ids) != len(messages):
         return ids

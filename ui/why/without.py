@@ -10,6 +10,7 @@ from memory_core.errors import MemoryInspectorError
 from memory_core.fate import MESSAGE
 from memory_core.lab.without import KINDS, Edit, answer
 from memory_core.models.build import build_llm
+from memory_core.native.as_if import AsIf
 from ui import problems, resources, sessions
 from ui.spans_html import prompt_html
 from ui.state import PageState
@@ -64,7 +65,7 @@ def draw(page: PageState, asking: Asking, place: Place) -> None:
             _result(tried, asking)
 
 
-def _answers(page: PageState, found: Counterfactual) -> tuple[str, str] | None:
+def _answers(page: PageState, found: Counterfactual | AsIf) -> tuple[str, str] | None:
     """Return what the model says to both prompts; a model that fails is told and costs no more."""
     try:
         llm = build_llm(page.model, key=sessions.key_for(page.model, page.api_key))
@@ -88,7 +89,12 @@ def _result(tried: Tried, asking: Asking) -> None:
         st.code("\n".join(lines), language="diff", wrap_lines=True)
     elif before.messages == after.messages:
         st.caption("The prompt is the same without it: it had no part in this turn.")
-    if asking.kind == MESSAGE and tried.found.before.layers.summary.covers:
+    found = tried.found
+    if (
+        asking.kind == MESSAGE
+        and not isinstance(found, AsIf)
+        and found.before.layers.summary.covers
+    ):
         st.caption("The summary stays as it was written; it may still tell of it.")
     _sides(tried)
 
