@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memory_core.errors import MemoryInspectorError
     from memory_core.state import AgentState
     from memory_core.stores.protocols import SessionInfo
+    from ui.compare.place import ComparePlace
     from ui.lab.place import LabPlace
     from ui.live import LiveTurn
     from ui.past import Past
@@ -90,6 +91,7 @@ class PageState:
     storage_place: StoragePlace | None = None
     parted: AgentState | None = None
     lab: LabPlace | None = None
+    compare: ComparePlace | None = None
 
     def fail(self, error: MemoryInspectorError) -> None:
         """Keep an error for the page to show."""

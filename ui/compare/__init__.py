@@ -1,0 +1,1 @@
+"""The Compare page: one conversation under several configurations, side by side."""
