@@ -12,6 +12,7 @@ from memory_core.models.catalogue import ModelChoice
 from memory_core.samples import load_sample
 from tests.app.conftest import PATIENCE, checked, page_of
 from tests.app.played import open_page, play
+from ui.lab.missing import why_link
 from ui.lab.place import FILE, SAMPLE
 
 PAGE = "6_Tuning_lab.py"
@@ -98,6 +99,94 @@ def test_a_sweep_of_a_sample_is_what_the_core_measures(engine):
     assert place.subject.messages[index].text[:60] in shown(at)
     press(at, f"lab-why-{missed[0].number}-{missed[0].missing[0]}")
     assert "Stopped." in shown(at)
+
+
+def test_a_miss_in_a_session_links_to_its_why_not(engine):
+    """The link names session, message, question and the cell's knobs; Why? asks just that."""
+    play(engine, turns=8)
+    at = open_page(PAGE)
+    press(at, "lab-propose")
+    press(at, "lab-accept")
+    swept(at, **{"lab-x-token_limit": "200, 900"})
+    at.selectbox(key="lab-cell-x").set_value(0)
+    at.selectbox(key="lab-cell-y").set_value(0)
+    checked(at.run())
+    page = page_of(at)
+    cell = page.lab.result.cell(0, 0)
+    one = page.lab.result.missed(cell)[0]
+    press(at, f"lab-why-{one.number}-{one.missing[0]}")
+    link = why_link(page, page.lab, page.lab.result, cell)
+    assert link["message"] == page.chat.messages[one.missing[0]].id
+    why = open_page("2_Why.py", **link)
+    for _ in range(5):
+        if page_of(why).chronicle and page_of(why).chronicle.complete:
+            break
+        checked(why.run())
+    checked(why.run())
+    asking = page_of(why).asking
+    assert (asking.item, asking.question) == (link["message"], one.question.text)
+    assert asking.settings(page_of(why).settings) == page.lab.result.point(cell).settings
+    assert "✗ not in" in shown(why)
+
+
+def test_a_whole_file_is_swept_at_once_and_in_processes(engine):
+    """All conversations with questions are one table; each miss is asked of its own one."""
+    talks = [
+        {
+            "sample_id": f"talk-{number}",
+            "conversation": {
+                "speaker_a": "Ana",
+                "speaker_b": "Ben",
+                "session_1": [
+                    {"speaker": "Ana" if i % 2 else "Ben", "dia_id": f"D1:{i}", "text": text}
+                    for i, text in enumerate([m["content"] for m in CHAT] * 2, start=1)
+                ],
+            },
+            "qa": [{"question": f"Who is {number}?", "answer": "Ana", "evidence": ["D1:1"]}],
+        }
+        for number in range(3)
+    ]
+    at = drop(open_page(PAGE), json.dumps(talks).encode())
+    at.selectbox(key="lab-number").set_value(-1)
+    checked(at.run())
+    assert "3 questions of 3 conversations" in shown(at)
+    at = swept(at, **{"lab-x-token_limit": "60, 2000"})
+    place = page_of(at).lab
+    assert [q.text for q in place.result.questions] == ["Who is 0?", "Who is 1?", "Who is 2?"]
+    assert place.result.complete
+    at.selectbox(key="lab-cell-x").set_value(0)
+    at.selectbox(key="lab-cell-y").set_value(0)
+    checked(at.run())
+    last = place.result.missed(place.result.cell(0, 0))[-1]
+    assert last.number == 2
+    press(at, f"lab-why-2-{last.missing[0]}")
+    assert "Stopped." in shown(at)
+    before = place.result.cells
+    at.number_input(key="lab-jobs").set_value(2)
+    checked(at.run())
+    swept(at, **{"lab-x-token_limit": "60, 2000"})
+    assert page_of(at).lab.result.cells == before
+
+
+def test_a_strategy_that_asks_the_model_is_swept(engine, monkeypatch):
+    """It says that a model is asked, and its calls are counted in the cells."""
+    at = sample(open_page(PAGE))
+    at.selectbox(key="lab-mode").set_value("chat_summary_memory_buffer")
+    at.number_input(key="lab-jobs").set_value(1)
+    checked(at.run())
+    assert "plays the whole conversation with offline" in shown(at)
+    swept(at, **{"lab-x-token_limit": "200", "lab-y-top_k": "0"})
+    (cell,) = page_of(at).lab.result.cells
+    assert cell.model_calls > 1
+    monkeypatch.setattr("memory_core.lab.pool._CONNECT_SECONDS", 1)
+    at.text_input(key="lab-address").set_value("tcp://127.0.0.1:9")
+    checked(at.run())
+    press(at, "lab-run")
+    place = page_of(at).lab
+    if place.running is not None:
+        place.running.join(PATIENCE)
+        checked(at.run())
+    assert "No Dask scheduler" in at.error[0].value
 
 
 def test_the_other_planner_and_the_other_measures(engine):

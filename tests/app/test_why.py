@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from memory_core.fate import FACT, MEMORY, MESSAGE, STATE, SUMMARY, Fate
@@ -63,6 +65,52 @@ def test_one_click_lets_it_in_the_next_prompt(session):
     assert getattr(page.settings, change.setting) == change.value
     assert page.probe == "When does the tram leave?"
     assert place_of(found.item, page.chat.preview(page.settings, page.probe))
+
+
+def test_a_link_asks_about_a_message_a_question_and_other_settings(session):
+    """Who follows it sees that message, in the prompt of that question, under those settings."""
+    at = opened()
+    item = page_of(at).asking.chronicle.said()[2].id
+    knobs = json.dumps({"token_limit": 300, "top_k": 0})
+    question = "When does the tram leave?"
+    at = opened(
+        session=session.key.session, turn="14", message=item, question=question, knobs=knobs
+    )
+    page = page_of(at)
+    asking = page.asking
+    assert (asking.kind, asking.item, asking.question) == (MESSAGE, item, question)
+    then = page.settings.with_(token_limit=300, top_k=0)
+    found = asking.why(14, settings=then, embedder=None)
+    assert bool(found.place) == bool(place_of(found.item, page.chat.preview(then, question)))
+    assert found.sentence in shown(at)
+    assert "under the settings of the link: token_limit 300, top_k 0" in shown(at)
+    assert asking.asked == page.place.asked
+    at.button(key="why-own").click()
+    checked(at.run())
+    assert "under the settings of the link" not in shown(at)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"message": "nobody", "question": "Who?"},
+        {"question": "x" * 501},
+        {"question": "Who?", "knobs": "{"},
+        {"question": "Who?", "knobs": "[" * 3000},
+        {"question": "Who?", "knobs": '{"nonsense": 1}'},
+        {"question": "Who?", "knobs": '{"top_k": "many"}'},
+    ],
+)
+def test_a_link_that_asks_nonsense_is_refused_in_words(session, wrong):
+    """One clear message, and the page as it is without the link."""
+    at = open_page(PAGE, session=session.key.session, turn="14", **wrong)
+    errors = [e.value for e in at.error]
+    for _ in range(5):
+        if page_of(at).chronicle and page_of(at).chronicle.complete:
+            break
+        checked(at.run())
+        errors += [e.value for e in at.error]
+    assert len(errors) == 1, errors
 
 
 def test_gates_of_a_past_turn_are_told_with_numbers(session):

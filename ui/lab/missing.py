@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import streamlit as st
 
 from memory_core.lab.cells import Cell
@@ -11,8 +13,9 @@ from memory_core.lab.sweep import LAYERED, TUTORIAL
 from memory_core.lab.table import SweepResult
 from memory_core.models.catalogue import OPENAI, Price, price
 from memory_core.whynot import WhyNot
-from ui.lab.place import LabPlace, place_of
+from ui.lab.place import SESSION, LabPlace, place_of
 from ui.state import PageState, mine
+from ui.time_travel.place import Asked, Place, link_to
 from ui.view_models.lab import Miss, Piece, cell_line, misses
 from ui.view_models.text import plural
 from ui.why.gates import route_html
@@ -26,6 +29,7 @@ _PLAYED = (
     "This memory was played for real: when the question was asked, its prompt held neither the "
     "message nor, word for word, its text."
 )
+_MOST_QUESTION = 500  # characters of one in a link
 _HEIGHT = 560  # pixels
 
 
@@ -46,7 +50,7 @@ def draw(page: PageState, place: LabPlace) -> None:
     st.markdown(f"**{plural(len(found), 'question')}** of {len(result.questions):,} miss evidence")
     with st.container(height=_HEIGHT, border=False):
         for miss in found[:_MOST]:
-            _miss(place, result, cell, miss)
+            _miss(page, place, cell, miss)
         if len(found) > _MOST:
             st.caption(f"and {len(found) - _MOST:,} more")
 
@@ -56,17 +60,17 @@ def price_of(page: PageState) -> Price | None:
     return price(page.model.model) if page.model.kind == OPENAI else None
 
 
-def _miss(place: LabPlace, result: SweepResult, cell: Cell, miss: Miss) -> None:
+def _miss(page: PageState, place: LabPlace, cell: Cell, miss: Miss) -> None:
     with st.container(border=True, gap="small"):
         st.text(miss.question)
         st.caption(miss.held)
         if miss.expected:
             st.text(f"expected: {miss.expected}")
         for piece in miss.pieces:
-            _piece(place, result, cell, miss, piece)
+            _piece(page, place, cell, miss, piece)
 
 
-def _piece(place: LabPlace, result: SweepResult, cell: Cell, miss: Miss, piece: Piece) -> None:
+def _piece(page: PageState, place: LabPlace, cell: Cell, miss: Miss, piece: Piece) -> None:
     who = f" {piece.speaker}: {piece.text}" if piece.speaker else ""
     told = f" ({piece.told})" if piece.told else ""
     st.text(f"✗ message {piece.message + 1}{told}{who}")
@@ -79,11 +83,11 @@ def _piece(place: LabPlace, result: SweepResult, cell: Cell, miss: Miss, piece: 
         on_click=_ask,
         args=asked,
     )
-    if place.asked == asked:
-        _why(place, result, cell)
+    if place.asked == asked and place.result is not None:
+        _why(page, place, place.result, cell)
 
 
-def _why(place: LabPlace, result: SweepResult, cell: Cell) -> None:
+def _why(page: PageState, place: LabPlace, result: SweepResult, cell: Cell) -> None:
     strategy = result.point(cell).strategy
     if strategy != LAYERED:
         st.caption(_OTHERS.get(strategy, _PLAYED))
@@ -95,6 +99,38 @@ def _why(place: LabPlace, result: SweepResult, cell: Cell) -> None:
     st.text(found.sentence)
     for route in found.routes:
         st.html(route_html(route))
+    link = why_link(page, place, result, cell)
+    if link is not None:
+        st.page_link(
+            "pages/2_Why.py",
+            label="Its whole life, and what would let it in",
+            icon=":material/arrow_forward:",
+            query_params=link,
+            help="Asked of this session's real next prompt, with its summary, state and all "
+            "memories, under the settings of this cell.",
+        )
+
+
+def why_link(
+    page: PageState, place: LabPlace, result: SweepResult, cell: Cell
+) -> dict[str, str] | None:
+    """Return the address of a miss on the page Why?, ``None`` where no session holds it."""
+    chat, subject, asked = page.chat, place.subject, place.asked
+    if chat is None or subject is None or asked is None or subject.source != SESSION:
+        return None
+    number, index = asked
+    said = place.said(number)
+    if subject.id != chat.key.session or index >= min(len(said), len(chat.messages)):
+        return None
+    stored = chat.messages[index]
+    if stored.message != said[index]:
+        return None
+    now = page.settings.to_json()
+    then = result.point(cell).settings.to_json()
+    changed = {name: value for name, value in then.items() if value != now[name]}
+    question = result.questions[number].text[:_MOST_QUESTION]
+    knobs = json.dumps(changed) if changed else ""
+    return link_to(Place(chat.key.session, chat.turns, asked=Asked(stored.id, question, knobs)))
 
 
 def _answer(place: LabPlace, result: SweepResult, cell: Cell) -> WhyNot | None:

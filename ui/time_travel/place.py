@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -17,13 +17,33 @@ if TYPE_CHECKING:
     from memory_core.engine import Engine
 
 _SESSION, _TURN = "session", "turn"
+_MESSAGE, _QUESTION, _KNOBS = "message", "question", "knobs"
+_MOST = {_MESSAGE: 200, _QUESTION: 500, _KNOBS: 4_000}  # characters
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a link asks about on the page Why?: a message by its id, in the prompt of a question.
+
+    ``knobs`` is a JSON object of settings that hold instead of the session's. All may be empty.
+    """
+
+    message: str = ""
+    question: str = ""
+    knobs: str = ""
+
+    def parameters(self) -> dict[str, str]:
+        """Return the query parameters of what is asked."""
+        given = {_MESSAGE: self.message, _QUESTION: self.question, _KNOBS: self.knobs}
+        return {name: text for name, text in given.items() if text}
 
 
 @dataclass(frozen=True)
 class Place:
     """A turn of a session and the turn it is compared with.
 
-    ``against`` 0 stands for the turn before. ``playing`` goes on a turn at a time.
+    ``against`` 0 stands for the turn before. ``playing`` goes on a turn at a time. ``asked`` is
+    what the page Why? was linked to with.
     """
 
     session: str
@@ -31,6 +51,7 @@ class Place:
     against: int = 0
     playing: bool = False
     panel: str = "Buffer"
+    asked: Asked = field(default_factory=Asked)
 
     @property
     def other(self) -> int:
@@ -70,10 +91,10 @@ def follow_link(page: PageState, engine: Engine) -> None:
     given = st.query_params.to_dict()
     place = place_of(page)
     wanted = given.get(_SESSION, "")
-    if not wanted or (place is not None and given == parameters(place)):
+    if not wanted or (place is not None and given in (parameters(place), link_to(place))):
         return
     st.query_params.clear()
-    turn = _turn(given)
+    turn, asked = _turn(given), _asked(given)
     if page.info is None or wanted != page.info.key.session:
         found = [i for i in engine.sessions(page.user) if i.key.session == wanted]
         if not found:
@@ -83,6 +104,8 @@ def follow_link(page: PageState, engine: Engine) -> None:
     if turn > last:
         raise NotFound(f"This session has no turn {turn:,}; its newest is turn {last:,}.")
     go(page, turn or last)
+    if page.place is not None:
+        page.place = replace(page.place, asked=asked)
 
 
 def parameters(place: Place) -> dict[str, str]:
@@ -90,11 +113,24 @@ def parameters(place: Place) -> dict[str, str]:
     return {_SESSION: place.session, _TURN: str(place.turn)}
 
 
-def keep_link(place: Place) -> None:
-    """Let the page's address name this place."""
-    wanted = parameters(place)
+def link_to(place: Place) -> dict[str, str]:
+    """Return the query parameters of a place with what is asked there."""
+    return parameters(place) | place.asked.parameters()
+
+
+def keep_link(place: Place, *, asked: bool = False) -> None:
+    """Let the page's address name this place, on the page Why? with what is asked there."""
+    wanted = link_to(place) if asked else parameters(place)
     if st.query_params.to_dict() != wanted:
         st.query_params.from_dict(wanted)
+
+
+def _asked(given: Mapping[str, str]) -> Asked:
+    texts = {name: given.get(name, "") for name in _MOST}
+    for name, text in texts.items():
+        if len(text) > _MOST[name]:
+            raise InvalidInput(f"The link's {name} is longer than {_MOST[name]:,} characters.")
+    return Asked(texts[_MESSAGE], texts[_QUESTION].strip(), texts[_KNOBS])
 
 
 def _turn(given: Mapping[str, str]) -> int:

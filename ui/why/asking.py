@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +15,18 @@ from memory_core.gates import SAID, STATE_ROUTE, Check, Item, Route
 from memory_core.lab.past import PastMemories
 from memory_core.lab.replay import Replay
 from memory_core.lab.without import Counterfactual, Edit, counterfactual
-from memory_core.messages import StoredMessage
+from memory_core.messages import Json, StoredMessage
+from memory_core.native.as_if import AsIf, as_if, limit_for
+from memory_core.native.observed import ObservedMemory
+from memory_core.prompt import Gate
 from memory_core.settings import MemorySettings
 from memory_core.stores.vectors.base import Vectors
+from memory_core.strategies import LAYERED
+from memory_core.trace import TurnTrace
 from memory_core.whynot import WhyNot, why_not
 from ui.scene import settings_of
 from ui.time_travel.chronicle import Chronicle
+from ui.time_travel.place import Asked
 
 if TYPE_CHECKING:
     from memory_core.models.embeddings import Embedder
@@ -33,7 +40,7 @@ class Tried:
     """A counterfactual that was planned, with both answers where they were asked for."""
 
     turn: int
-    found: Counterfactual
+    found: Counterfactual | AsIf
     answers: tuple[str, str] | None = None
 
 
@@ -42,16 +49,19 @@ class Asking:
     """Which thing of which kind is looked at, and the part of the matrix that is drawn.
 
     ``rows`` and ``columns`` count from 1, both ends inclusive; ``None`` is all of them.
-    ``question`` asks about the next prompt instead of a turn's.
+    ``question`` asks about the next prompt instead of a turn's, ``changed`` are settings that hold
+    there instead of the session's.
     """
 
     chronicle: Chronicle
     kind: str = MESSAGE
     item: str = ""
     question: str = ""
+    changed: dict[str, Json] = field(default_factory=dict)
     rows: tuple[int, int] | None = None
     columns: tuple[int, int] | None = None
     tried: Tried | None = None
+    _followed: Asked = field(default_factory=Asked)
     _vectors: dict[str, Vectors] = field(default_factory=dict)
     _replay: tuple[int, Replay] | None = None
     _answers: dict[object, WhyNot] = field(default_factory=dict)
@@ -61,6 +71,36 @@ class Asking:
         if kind != self.kind:
             self.rows = None
         self.kind, self.item, self.tried = kind, item, None
+
+    def follow(self, asked: Asked) -> None:
+        """Ask what a link asks about.
+
+        Raises :class:`NotFound` for a message that is not in the session and
+        :class:`InvalidInput` for settings that are none.
+        """
+        if asked == self._followed:  # what was changed on the page since holds
+            return
+        self._followed = asked
+        if asked in (Asked(), self.asked):
+            return
+        if asked.message:
+            if self.chronicle.ledger.tracks[MESSAGE].row(asked.message) is None:
+                raise NotFound("The link's message is not in this session.")
+            self.choose(MESSAGE, asked.message)
+        self.question = asked.question
+        self.changed = _changed(asked.knobs)
+
+    @property
+    def asked(self) -> Asked:
+        """What a link to this question says; empty when a turn's prompt is asked about."""
+        if not self.question:
+            return Asked()
+        message = self.item if self.kind == MESSAGE else ""
+        return Asked(message, self.question, json.dumps(self.changed) if self.changed else "")
+
+    def settings(self, own: MemorySettings) -> MemorySettings:
+        """Return the settings of the prompt that is asked about; ``own`` are the session's."""
+        return own.with_(**self.changed) if self.question and self.changed else own
 
     def why(self, turn: int, *, settings: MemorySettings, embedder: Embedder) -> WhyNot:
         """Return why the thing is or is not in the prompt that is asked about."""
@@ -73,9 +113,12 @@ class Asking:
             self._answers[key] = found
         return self._answers[key]
 
-    def without(self, turn: int, edit: Edit, embedder: Embedder) -> Counterfactual:
+    def without(self, turn: int, edit: Edit, embedder: Embedder) -> Counterfactual | AsIf:
         """Plan a turn without the thing, or with other words in its place."""
         session = self.chronicle.chat.session
+        trace = self.chronicle.trace(turn)
+        if trace.strategy != LAYERED:
+            return self._class_without(trace, edit)
         if session.store is None:
             raise NotFound("This session is kept in memory only and cannot be replayed.")
         return counterfactual(
@@ -87,14 +130,41 @@ class Asking:
             model=embedder.name,
         )
 
+    def _class_without(self, trace: TurnTrace, edit: Edit) -> AsIf:
+        """Ask the real object of a strategy of LlamaIndex's."""
+        memory = self.chronicle.chat.memory
+        if not isinstance(memory, ObservedMemory) or edit.kind != MESSAGE:
+            raise InvalidInput(
+                f"{Gate.NOT_EXPLAINED.value.capitalize()}: what the strategy made by itself "
+                "cannot be left out.",
+                next_step="Leave out the message that it was made from.",
+            )
+        earlier = [m for m in self.chronicle.messages_at(trace.number) if m.turn < trace.number]
+        return as_if(memory, trace, earlier, edit.id, text=edit.text)
+
     def _next(self, settings: MemorySettings) -> WhyNot:
         chat = self.chronicle.chat
+        if isinstance(chat.memory, ObservedMemory):
+            return self._next_of_class(chat.memory, settings)
         return why_not(
             self._item(chat.messages),
             settings=settings,
             plan=lambda tried: chat.preview(tried, self.question),
             history=chat.session.history,
         )
+
+    def _next_of_class(self, memory: ObservedMemory, settings: MemorySettings) -> WhyNot:
+        """Ask the real object of a strategy of LlamaIndex's for the next prompt."""
+        chat = self.chronicle.chat
+        item = self._item(chat.messages)
+        assembly = memory.preview(settings, self.question)
+        found = why_not(item, settings=settings, assembly=assembly, history=chat.session.history)
+        if found.place or item.kind != MESSAGE:
+            return found
+        change = limit_for(
+            memory, chat.setup.knobs, item.id, settings=settings, query=self.question
+        )
+        return replace(found, changes=(change,)) if change is not None else found
 
     def _at(self, turn: int, settings: MemorySettings, embedder: Embedder) -> WhyNot:
         trace = self.chronicle.trace(turn)
@@ -146,6 +216,20 @@ class Asking:
         if missing:
             self._vectors |= dict(zip(missing, embedder.embed(missing), strict=True))
         return np.stack([self._vectors[text] for text in texts])
+
+
+def _changed(knobs: str) -> dict[str, Json]:
+    if not knobs:
+        return {}
+    try:
+        given = json.loads(knobs)
+    except (ValueError, RecursionError) as exc:
+        raise InvalidInput("The link's settings cannot be read.") from exc
+    known = MemorySettings().to_json()
+    if not isinstance(given, dict) or not given.keys() <= known.keys():
+        raise InvalidInput("The link's settings are none that this program has.")
+    MemorySettings().with_(**given)
+    return given
 
 
 def asking_of(page: PageState, chronicle: Chronicle) -> Asking:

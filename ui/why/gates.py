@@ -9,6 +9,7 @@ import streamlit as st
 from memory_core.errors import MemoryInspectorError
 from memory_core.gates import Route
 from memory_core.smallest import SettingChange
+from memory_core.strategies import LAYERED
 from memory_core.whynot import WhyNot
 from ui import problems, resources, sessions
 from ui.palette import GREEN, GREY, RED
@@ -30,10 +31,13 @@ def draw(page: PageState, asking: Asking, place: Place) -> None:
     if engine is None:
         return
     with problems.guarded("why not"):
-        found = asking.why(place.turn, settings=page.settings, embedder=engine.embedder)
+        settings = asking.settings(page.settings)
+        found = asking.why(place.turn, settings=settings, embedder=engine.embedder)
         where = "the next prompt" if asking.question else f"the prompt of turn {place.turn}"
         verdict = ":green[**✓ in**]" if found.place else ":red[**✗ not in**]"
         st.markdown(f"{verdict} {where}")
+        if asking.question and asking.changed:
+            _other_settings(asking)
         st.text(found.sentence)
         for route in found.routes:
             st.html(route_html(route))
@@ -79,7 +83,7 @@ def _changes(page: PageState, asking: Asking, place: Place, found: WhyNot) -> No
     if found.place:
         return
     if not found.changes:
-        st.caption("No single setting lets it in.")
+        st.caption(_none(page, asking))
         return
     st.markdown("**Enough would be** one of these; a click tries it in the Playground")
     with st.container(horizontal=True):
@@ -94,13 +98,32 @@ def _changes(page: PageState, asking: Asking, place: Place, found: WhyNot) -> No
                 _apply(page, asking, place, change)
 
 
+def _none(page: PageState, asking: Asking) -> str:
+    """Say that no change is offered, and of a strategy of LlamaIndex's why."""
+    if page.chat is None or page.chat.setup.strategy == LAYERED:
+        return "No single setting lets it in."
+    if asking.question:
+        return "What would let it in is not explained by the class."
+    return "Type a question above: what lets it in the next prompt is asked of the class itself."
+
+
+def _other_settings(asking: Asking) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        told = ", ".join(f"{name} {value}" for name, value in asking.changed.items())
+        st.text(f"under the settings of the link: {told[:_MOST]}")
+        st.button("Under the session's own", key="why-own", on_click=_to_own)
+
+
 def _apply(page: PageState, asking: Asking, place: Place, change: SettingChange) -> None:
     """Try a change in the Playground: its panels then show what it does to the next prompt."""
     engine = resources.engine()
     if engine is None:
         return
     try:
-        sessions.use_settings(page, engine, change.apply(page.settings))
+        if page.chat is not None and page.chat.setup.strategy != LAYERED:
+            sessions.use_knob(page, engine, change.setting, change.value)
+        else:
+            sessions.use_settings(page, engine, change.apply(asking.settings(page.settings)))
     except MemoryInspectorError as exc:
         problems.show(exc)
         return
@@ -115,6 +138,12 @@ def _to_turn() -> None:
     go(page, int(value_of(_TURN)))
     if page.asking is not None:
         page.asking.tried = None
+
+
+def _to_own() -> None:
+    asking = mine().asking
+    if asking is not None:
+        asking.changed = {}
 
 
 def _to_question() -> None:

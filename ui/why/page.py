@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from memory_core.fate import KINDS
@@ -33,7 +35,11 @@ def draw(page: PageState) -> None:
     asking, place = asking_of(page, past), place_of(page)
     if place is None:
         return
-    keep_link(place)
+    with problems.guarded("the link"):
+        asking.follow(place.asked)
+    if place.asked != asking.asked:
+        page.place = place = replace(place, asked=asking.asked)
+    keep_link(place, asked=True)
     _kinds(past.ledger, asking)
     if not len(past.ledger.tracks[asking.kind]):
         st.info(_EMPTY[asking.kind])
