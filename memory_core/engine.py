@@ -20,6 +20,7 @@ from llama_index.core.tools import FunctionTool
 from memory_core.agent import Event, Runner, run_turn
 from memory_core.background import Background
 from memory_core.config import EngineConfig
+from memory_core.copying import copy_session
 from memory_core.errors import MemoryInspectorError, NotFound
 from memory_core.forgetting import ForgetReport, forget_me
 from memory_core.forking import fork_session, visible
@@ -37,7 +38,12 @@ from memory_core.models.failures import explain
 from memory_core.native.agents import runner_of
 from memory_core.native.documents import open_documents
 from memory_core.native.observed import ObservedMemory
-from memory_core.native.opening import forget_session, forget_strategies, open_observed
+from memory_core.native.opening import (
+    copy_strategies,
+    forget_session,
+    forget_strategies,
+    open_observed,
+)
 from memory_core.on_request import OnRequest
 from memory_core.prompt import Assembly
 from memory_core.recording import RecordingLLM
@@ -131,11 +137,30 @@ class Engine:
         are indexed later.
         """
         info = fork_session(self.store, key, turn, title=title)
+        self._copy_strategies(key, info, last=turn)
         try:
             self.longterm.catch_up(key.user)
         except MemoryInspectorError as exc:
             log.warning("the fork's memories wait to be indexed: %s", exc)
         return info
+
+    def copy(self, key: SessionKey, title: str) -> SessionInfo:
+        """Copy a session with what its strategies keep of it.
+
+        Raises :class:`NotFound` when the user has no such session.
+        """
+        info = copy_session(self.store, key, title=title)
+        self._copy_strategies(key, info, last=info.turns)
+        return info
+
+    def _copy_strategies(self, key: SessionKey, copy: SessionInfo, *, last: int) -> None:
+        if self.config is None:
+            return
+        try:
+            copy_strategies(self.config.folder, key, copy.key, last=last)
+        except BaseException:
+            self.purge(copy.key)
+            raise
 
     def _open_strategy(self, session: Session, setup: Setup) -> tuple[Memory, Runner | None]:
         """Open a strategy on a session: its memory, and what answers with it if not our agent."""

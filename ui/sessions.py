@@ -208,10 +208,8 @@ def duplicate(page: PageState, engine: Engine) -> None:
     """Copy the open session with all its turns, and open the copy."""
     if page.info is None:
         return
-    from memory_core.copying import copy_session
-
     title = f"{page.info.title[: MAX_TITLE - 7]} (copy)"
-    open_session(page, engine, copy_session(engine.store, page.info.key, title=title))
+    open_session(page, engine, engine.copy(page.info.key, title))
 
 
 def delete(page: PageState, engine: Engine) -> None:

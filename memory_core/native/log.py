@@ -22,12 +22,26 @@ from memory_core.native.adapter import State
 _VERSION = 1
 
 
+def copy_log(source: Path, target: Path, *, last: int, rename: tuple[str, str]) -> None:
+    """Copy the states up to turn ``last`` for another session.
+
+    ``rename`` is the session's id and that of the other: records and batches bear it. Raises
+    :class:`StoreUnavailable` when a file cannot be read or written.
+    """
+    before, after = (json.dumps(name, ensure_ascii=False)[1:-1] for name in rename)
+    log = StateLog(source)
+    copy = StateLog(target)
+    for turn, line in sorted(log.lines.items()):
+        if turn <= last:
+            copy.add(json.loads(json.dumps(line, ensure_ascii=False).replace(before, after)))
+
+
 class StateLog:
     """The states of one session's strategy, in a file or, without a path, in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._lines: dict[int, Mapping[str, Json]] = {}
+        self.lines: dict[int, Mapping[str, Json]] = {}
         if path is not None and path.exists():
             self._read(path)
 
@@ -36,11 +50,11 @@ class StateLog:
 
         ``added`` then holds every record there is.
         """
-        if turn not in self._lines:
+        if turn not in self.lines:
             return None
         chain, at = [], turn
-        while at in self._lines:
-            chain.append(self._lines[at])
+        while at in self.lines:
+            chain.append(self.lines[at])
             base = int(chain[-1]["base"])
             if base >= at:
                 break
@@ -51,11 +65,11 @@ class StateLog:
                 records.pop(record_id, None)
             for record in line["added"]:
                 records[record["id"]] = record
-        return State(dict(self._lines[turn]["data"]), tuple(records.values()))
+        return State(dict(self.lines[turn]["data"]), tuple(records.values()))
 
     def base(self, turn: int) -> int | None:
         """Return the turn whose state a turn began from, ``None`` when it was never written."""
-        line = self._lines.get(turn)
+        line = self.lines.get(turn)
         return int(line["base"]) if line is not None else None
 
     def write(self, turn: int, base: int, state: State) -> None:
@@ -71,9 +85,13 @@ class StateLog:
             "added": list(state.added),
             "removed": list(state.removed),
         }
+        self.add(line)
+
+    def add(self, line: Mapping[str, Json]) -> None:
+        """Add a line as it is; raise :class:`StoreUnavailable` when it cannot be written."""
         if self._path is not None:
             self._append(self._path, json.dumps(line, ensure_ascii=False))
-        self._lines[turn] = line
+        self.lines[int(line["turn"])] = line
 
     def _append(self, path: Path, text: str) -> None:
         try:
@@ -99,7 +117,7 @@ class StateLog:
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue  # torn by a crash; what it belonged to was never committed
             if whole and value.get("v") == _VERSION:
-                self._lines[turn] = value
+                self.lines[turn] = value
 
 
 def _ends_torn(file: IO[bytes]) -> bool:

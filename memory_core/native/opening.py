@@ -26,7 +26,7 @@ from memory_core.models.embeddings import Embedder, LlamaIndexEmbedding
 from memory_core.native.adapter import Adapter, Asked, State
 from memory_core.native.building import Bench, Collection, build
 from memory_core.native.knobs import Knobs
-from memory_core.native.log import StateLog
+from memory_core.native.log import StateLog, copy_log
 from memory_core.native.observed import ObservedMemory
 from memory_core.native.queue import MemoryAdapter
 from memory_core.prompt import Assembly
@@ -121,6 +121,16 @@ def open_observed(
 def folder_of(folder: Path, key: SessionKey) -> Path:
     """Return where the strategies of a session keep their state."""
     return folder / NATIVE / _digest(key.user) / _digest(key.session)
+
+
+def copy_strategies(folder: Path, source: SessionKey, copy: SessionKey, *, last: int) -> None:
+    """Give a copy of a session what strategies kept of it up to turn ``last``.
+
+    Tables and vectors are made again from it when the copy is opened.
+    """
+    for path in sorted(folder_of(folder, source).glob("*.jsonl")):
+        target = folder_of(folder, copy) / path.name
+        copy_log(path, target, last=last, rename=(source.session, copy.session))
 
 
 def forget_session(folder: Path, key: SessionKey, vectors: VectorDatabase | None = None) -> None:

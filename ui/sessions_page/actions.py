@@ -53,11 +53,9 @@ def rename(page: PageState, engine: Engine, id_: str, title: str) -> None:
 
 def duplicate(page: PageState, engine: Engine, id_: str) -> SessionInfo:
     """Copy a session with all its turns and return the copy."""
-    from memory_core.copying import copy_session
-
     info = find(page, engine, id_)
     title = f"{info.title[: sessions.MAX_TITLE - 7]} (copy)"
-    return copy_session(engine.store, info.key, title=title)
+    return engine.copy(info.key, title)
 
 
 def archive(page: PageState, engine: Engine, id_: str, *, archived: bool) -> None:
