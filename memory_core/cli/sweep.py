@@ -2,15 +2,18 @@
 
 Two knobs are turned, token limit and top_k unless others are named. The file is any conversation
 file that can be imported; its conversations that have questions are measured together. Nothing
-is sent to a model, and nothing is stored but the embeddings.
+is stored but the embeddings, and nothing is sent to a model unless a strategy that asks one is
+named or one is to propose the questions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +25,15 @@ if TYPE_CHECKING:
     from memory_core.lab.axes import Axis
     from memory_core.lab.choosing import Choice
     from memory_core.lab.inputs import SweepInput
+    from memory_core.lab.pool import Pool
+    from memory_core.lab.sweep import Sweep
     from memory_core.lab.table import SweepResult
-    from memory_core.models.catalogue import Price
+    from memory_core.messages import Message
+    from memory_core.models.catalogue import ModelChoice, Price
     from memory_core.models.embeddings import Embedder
+    from memory_core.questions import RecallQuestion
 
+RULE, MODEL = "rule", "model"
 LIMITS, TOP_K = "500:4000:8", "1:10"  # what is swept when nothing is said
 
 
@@ -39,7 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUES",
-        help="turn another knob, e.g. threshold=0:0.5:6 or recall_method=dense,bm25,hybrid",
+        help="turn another knob, e.g. threshold=0:0.5:6, shares=60/20/20,40/40/20, summary_every, "
+        "window_rule, strategy, embedding or recall_method=dense,bm25,hybrid",
     )
     parser.add_argument(
         "--set",
@@ -48,19 +57,46 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting that stands still, e.g. summarise=false",
     )
-    parser.add_argument("--strategy", default="layered", help="layered (default) or tutorial")
+    parser.add_argument(
+        "--strategy",
+        default="layered",
+        help="layered (default) or tutorial; played with the model: layered_played, "
+        "chat_summary_memory_buffer, memory_facts",
+    )
     parser.add_argument("--embedding", default="wordllama", help="wordllama (default) or minilm")
-    parser.add_argument("--model", default="", help="chat model, for token counts and its price")
+    parser.add_argument(
+        "--model",
+        default="",
+        help="chat model, for token counts and its price, and to be asked where one is asked "
+        "(the offline reader)",
+    )
+    parser.add_argument(
+        "--base-url", default="", metavar="URL", help="an OpenAI-compatible server's, for --model"
+    )
     parser.add_argument("--measure", choices=("share", "any", "all"), default="share")
     parser.add_argument("--keep", type=float, default=0.9, help="evidence to keep (0.9)")
     parser.add_argument("--conversation", type=int, metavar="N", help="only the N-th of the file")
     parser.add_argument(
-        "--propose", action="store_true", help="ask about facts that the conversation states"
+        "--propose",
+        nargs="?",
+        const=RULE,
+        choices=(RULE, MODEL),
+        help="ask about facts that the conversation states, found by rule (default) or by --model",
     )
-    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument(
+        "--jobs", type=int, help="processes (one for what takes seconds, else one a processor)"
+    )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help="a Dask scheduler instead")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="where embeddings are kept")
-    parser.add_argument("--save", metavar="NAME", help="keep the sweep, to be opened in the lab")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("MEMORY_INSPECTOR_DATA") or "data"),
+        help="where embeddings and sweeps are kept (MEMORY_INSPECTOR_DATA, or data)",
+    )
+    parser.add_argument(
+        "--save", metavar="NAME", help="keep the sweep, in the place of one of that name"
+    )
+    parser.add_argument("--user", default="local", help="in whose Tuning lab it is kept (local)")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table as CSV")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the map as a page")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -90,14 +126,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _swept(args: argparse.Namespace) -> SweepResult:
+    from memory_core.lab.asking import strategies
     from memory_core.lab.axes import EMBEDDING, Axis, Point
     from memory_core.lab.embedded import EmbeddingCache
     from memory_core.lab.pool import Pool
-    from memory_core.lab.sweep import merge, prepare_sweep, run_many
+    from memory_core.lab.sweep import pool_for, prepare_sweep
     from memory_core.tokens import TokenCounter, encoding_for
 
     x, y = _axes(args)
-    pool = Pool(args.jobs, args.dask)
+    given = args.jobs is not None or args.dask
+    pool = Pool(1 if args.jobs is None else args.jobs, args.dask) if given else None
     inputs = list(_inputs(args))
     kinds = next((axis.values for axis in (x, y) if axis.name == EMBEDDING), (args.embedding,))
     embedders = [_embedder(str(kind)) for kind in kinds]
@@ -113,13 +151,27 @@ def _swept(args: argparse.Namespace) -> SweepResult:
             counter=TokenCounter(encoding_for(args.model)),
             embedders=embedders,
             cache=EmbeddingCache(args.data / "embeddings.sqlite"),
+            strategies=strategies(_model(args)),
+            progress=_progress(args, f"texts embedded of “{one.title[:40]}”"),
         )
         for one in inputs
     ]
-    if len(sweeps) == 1:
-        return sweeps[0].run(pool)
-    results = dict(run_many(sweeps, pool))
-    return merge([results[number] for number in range(len(sweeps))], args.file.name)
+    return _run(sweeps, pool or pool_for(sweeps), args)
+
+
+def _run(sweeps: Sequence[Sweep], pool: Pool, args: argparse.Namespace) -> SweepResult:
+    from memory_core.lab.sweep import cells_of, table_of
+
+    began, known = time.perf_counter(), []
+    told = _progress(args, "cells")
+    total = sum(len(sweep.x.values) * len(sweep.y.values) for sweep in sweeps)
+    for numbered in cells_of(sweeps, pool):
+        known.append(numbered)
+        told(len(known), total)
+    table = table_of(sweeps, known, args.file.name, seconds=time.perf_counter() - began)
+    if table is None:
+        raise InvalidInput("The sweep has no cells.")
+    return table
 
 
 def _axes(args: argparse.Namespace) -> tuple[Axis, Axis]:
@@ -141,7 +193,6 @@ def _inputs(args: argparse.Namespace) -> Iterator[SweepInput]:
     """Yield what can be swept of the file; raise the last reason when nothing can."""
     from memory_core.interchange import conversations
     from memory_core.lab.inputs import from_conversation
-    from memory_core.questions import propose_questions
 
     refused, any_read = InvalidInput("The file holds no conversation."), False
     try:
@@ -152,7 +203,7 @@ def _inputs(args: argparse.Namespace) -> Iterator[SweepInput]:
         for number, one in enumerate(conversations(file, name=args.file.name), start=1):
             if args.conversation not in (None, number):
                 continue
-            proposed = propose_questions(one.messages) if args.propose else []
+            proposed = _proposed(one.messages, args) if args.propose else ()
             asked = [*one.questions, *(replace(question, accepted=True) for question in proposed)]
             try:
                 yield from_conversation(one, asked)
@@ -162,6 +213,51 @@ def _inputs(args: argparse.Namespace) -> Iterator[SweepInput]:
                 refused = InvalidInput(str(exc), next_step=hint)
     if not any_read:
         raise refused
+
+
+def _proposed(messages: Sequence[Message], args: argparse.Namespace) -> Iterable[RecallQuestion]:
+    """Return questions that a rule or the model proposes; raise what the model raises."""
+    from memory_core.proposing import propose_by_model
+    from memory_core.questions import propose_questions
+    from memory_core.tokens import TokenCounter, encoding_for
+
+    if args.propose == RULE:
+        return propose_questions(messages)
+    from memory_core.models.build import build_llm
+    from memory_core.models.catalogue import find_key
+
+    choice = _model(args)
+    found = propose_by_model(
+        messages,
+        build_llm(choice, key=find_key(choice.kind, os.environ, {})),
+        choice=choice,
+        counter=TokenCounter(encoding_for(choice.model)),
+        progress=_progress(args, "parts read by the model"),
+    )
+    if found.error is not None:
+        raise found.error
+    return found.questions
+
+
+def _model(args: argparse.Namespace) -> ModelChoice:
+    """Return the model to ask: a server's, OpenAI's, or without a name the offline reader."""
+    from memory_core.models.catalogue import OFFLINE, OPENAI, OPENAI_LIKE, ModelChoice
+
+    if args.base_url:
+        return ModelChoice(OPENAI_LIKE, args.model, args.base_url)
+    return ModelChoice(OPENAI, args.model) if args.model not in ("", OFFLINE) else ModelChoice()
+
+
+def _progress(args: argparse.Namespace, what: str) -> Callable[[int, int], None]:
+    """Return what tells a person at a terminal how far it is."""
+    if args.json or not sys.stderr.isatty():
+        return lambda _done, _total: None
+
+    def show(done: int, total: int) -> None:
+        line = _printable(f"{done:,} of {total:,} {what}")
+        sys.stderr.write(f"\r{line}" + ("\n" if done >= total else ""))
+
+    return show
 
 
 def _settings(changes: Sequence[str]) -> Any:
@@ -199,9 +295,10 @@ def _write(
 ) -> None:
     from memory_core.lab.exporting import to_csv, to_html
     from memory_core.lab.saving import save
+    from memory_core.lab.sweep_folder import sweeps_of
 
     if args.save:
-        save(result, args.save, args.data / "sweeps")
+        save(result, args.save, sweeps_of(args.data, args.user))
     texts = []
     if args.csv:
         texts.append((args.csv, to_csv(result, price=price)))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from memory_core.cli import sweep
 from memory_core.lab.saving import load, saved
+from memory_core.lab.sweep_folder import sweeps_of
 from memory_core.settings import MemorySettings
 from tests.core.lab.talks import TEXTS
 
@@ -19,6 +23,13 @@ def command(*arguments: object) -> int:
     parser = argparse.ArgumentParser()
     sweep.configure(parser)
     return sweep.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+@pytest.fixture(autouse=True)
+def _without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of a provider, whatever the environment holds."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_LIKE_API_KEY", raising=False)
 
 
 @pytest.fixture
@@ -59,7 +70,7 @@ def test_a_sweep_from_the_command_line(
     chosen = MemorySettings().with_(**told["choice"]["settings"])
     assert chosen.token_limit == told["choice"]["token_limit"]
     assert not chosen.summarise
-    (kept,) = saved(tmp_path / "d" / "sweeps")
+    (kept,) = saved(sweeps_of(tmp_path / "d", "local"))
     assert (kept.name, len(load(kept.file).cells)) == ("Mine", 6)
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 7
     assert (tmp_path / "t.html").read_text().startswith("<!doctype html>")
@@ -88,6 +99,64 @@ def test_questions_can_be_proposed(tmp_path: Path, capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out)["questions"] == 1
 
 
+def test_a_model_can_propose_and_be_asked(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The offline reader proposes and is asked by a strategy; a model that is away is one line."""
+    path = tmp_path / "chat.txt"
+    path.write_text("user: I'm allergic to peanuts.\nassistant: Noted.\nuser: Thanks a lot!\n")
+    assert command(path, "--propose", "model", "--data", tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["questions"] == 1
+    asked = ("--strategy", "chat_summary_memory_buffer", "--limits", "60", "--top-k", "0")
+    assert command(file, *asked, "--data", tmp_path, "--jobs", 1, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["questions"], told["cells"][0]["model_calls"] > 1) == (4, True)
+    away = ("--model", "nobody", "--base-url", "http://127.0.0.1:9/v1")
+    assert command(path, "--propose", "model", *away, "--data", tmp_path) == 2
+    assert command(file, *asked, "--jobs", 1, *away, "--data", tmp_path) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 2, err
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        ("threshold=0:0.4:3", "shares=60/20/20,20/60/20"),
+        ("summary_every=2,10", "window_rule=exact,llama_index"),
+        ("strategy=layered,tutorial", "embedding=wordllama"),
+        ("recall_method=dense,bm25,hybrid", "summary_every=2,4"),
+    ],
+)
+def test_any_two_knobs_can_be_turned(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], axes: tuple[str, str]
+) -> None:
+    """Every axis of the lab is one of the command too."""
+    first, second = axes
+    assert command(file, "--axis", first, "--axis", second, "--data", tmp_path, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    sizes = [len(text.partition("=")[2].split(",")) for text in axes]
+    sizes = [3 if ":" in text else size for text, size in zip(axes, sizes, strict=True)]
+    assert len(told["cells"]) == sizes[0] * sizes[1]
+
+
+def test_it_runs_as_a_person_types_it(file: Path, tmp_path: Path) -> None:
+    """`python -m memory_core sweep` prints JSON on one stream and nothing on the other."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "memory_core", "sweep", str(file)),
+            *("--limits", "100,400", "--top-k", "1:2", "--json"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "MEMORY_INSPECTOR_DATA": str(tmp_path / "data")},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(json.loads(done.stdout)["cells"]) == 4
+    assert (tmp_path / "data" / "embeddings.sqlite").exists()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -100,6 +169,9 @@ def test_questions_can_be_proposed(tmp_path: Path, capsys: pytest.CaptureFixture
         ["--strategy", "nobody"],
         ["--embedding", "\x1b[31m"],
         ["--jobs", "0"],
+        ["--strategy", "memory_facts", "--model", "gpt-4o-mini", "--jobs", "1", "--limits", "60"],
+        ["--base-url", "http://localhost:1/v1", "--strategy", "memory_facts"],
+        ["--save", " "],
         ["--keep", "2"],
         ["--conversation", "7"],
         ["--csv", "/nowhere/at/all.csv"],
