@@ -19,6 +19,7 @@ from memory_core.interchange import (
     locomo,
     longmemeval,
     openai,
+    planted,
     responses,
     sharegpt,
     tabular,
@@ -59,6 +60,7 @@ class Format:
 FORMATS = (
     Format("longmemeval", "LongMemEval", longmemeval.recognises, longmemeval.read),
     Format("locomo", "LoCoMo", locomo.recognises, locomo.read),
+    Format("sample", "Sample conversation", planted.recognises, planted.read),
     Format("chatgpt", "ChatGPT export", chatgpt.recognises, chatgpt.read),
     Format("claude", "Claude export", claude.recognises, claude.read),
     Format("llamaindex", "LlamaIndex chat store or memory", llamaindex.recognises, llamaindex.read),

@@ -216,6 +216,17 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
+def planted(talk: Talk) -> bytes:
+    """Return one of our sample files."""
+    turns: list[dict[str, str]] = []
+    for role, text in talk:
+        if role == "user" or not turns or role in turns[-1]:
+            turns.append({})
+        turns[-1][role] = text
+    value = {"id": "boats", "title": "Boats", "teaches": "", "turns": turns, "questions": []}
+    return dumped(value)
+
+
 WRITERS: Mapping[str, tuple[str, Callable[[Talk], bytes]]] = {
     "openai": ("openai", openai),
     "openai lines": ("openai", jsonl),
@@ -227,6 +238,7 @@ WRITERS: Mapping[str, tuple[str, Callable[[Talk], bytes]]] = {
     "sharegpt": ("sharegpt", sharegpt),
     "locomo": ("locomo", locomo),
     "longmemeval": ("longmemeval", longmemeval),
+    "sample": ("sample", planted),
     "csv": ("csv", table),
     "transcript": ("transcript", transcript),
 }

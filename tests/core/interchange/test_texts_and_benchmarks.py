@@ -8,6 +8,7 @@ import pytest
 
 from memory_core.errors import InvalidInput
 from memory_core.interchange import conversations, detect, preview
+from memory_core.samples import ABSENT, SAMPLES, load_sample
 from tests.core.interchange.making import TALK, dumped, locomo, longmemeval, only, said, whats
 
 
@@ -222,3 +223,31 @@ def test_longmemeval_without_marks_takes_the_session_and_says_so():
     conversation = only(dumped(value))
     assert conversation.questions[0].evidence == (1, 2, 3, 4)
     assert any("whole session" in n.what for n in conversation.notices)
+
+
+def test_our_own_samples_can_be_imported_with_their_questions():
+    """A sample file is a conversation like any other; evidence is what the person said."""
+    for path in sorted(SAMPLES.glob("*.json")):
+        sample = load_sample(path.stem)
+        conversation = only(path.read_bytes())
+        assert conversation.title == sample.title
+        assert [m.text for m in conversation.messages[::2]] == [t.user for t in sample.turns]
+        assert len(conversation.questions) == len(sample.questions)
+        for read, asked in zip(conversation.questions, sample.questions, strict=True):
+            assert (read.question, read.answer) == (asked.question, asked.answer)
+            told = " ".join(conversation.messages[i].text for i in read.evidence)
+            assert asked.kind == ABSENT or asked.answered_in(told)
+        assert conversation.notices == ()
+
+
+def test_a_sample_with_odd_places_says_what_was_left_out():
+    """Turns and questions that are none are told, never dropped in silence."""
+    turns = [{"user": "I live in Rome.", "mood": 1}, 7, {"assistant": "Hello."}]
+    asked = [{"question": "Where?", "answer": "Rome", "evidence": [1, 9]}, {"answer": "x"}]
+    data = dumped({"title": "Odd", "teaches": "", "turns": turns, "questions": asked})
+    conversation = only(data)
+    assert said(conversation.messages) == [("user", "I live in Rome."), ("assistant", "Hello.")]
+    assert [(q.question, q.evidence) for q in conversation.questions] == [("Where?", (0,))]
+    assert {notice.place for notice in conversation.notices} >= {
+        "turn 1", "turn 2", "turn 3", "question 1", "question 2",
+    }  # fmt: skip
