@@ -22,6 +22,7 @@ from memory_core.summary import normalise
 from memory_core.trace import EXTRACT_FACTS, SUMMARISE, WAITING, TurnTrace
 
 NEAR = 0.03  # a score this far under the threshold is a near miss
+MANY = 200  # messages dropped one by one before it is felt
 TURNS = 5  # in a row, for what is a fault only when it goes on
 
 _NO_FACTS = re.compile(r"\s*<facts>\s*(<!--.*?-->\s*)?</facts>\s*", re.DOTALL)
@@ -374,6 +375,40 @@ def one_message_over_limit(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator
             f"Raise the token limit over {plan.initial + plan.tokens:,}, or say it in parts.",
             {"tokens": plan.tokens, "limit": plan.limit},
         )
+
+
+@_from("chroma-core/chroma issues 3113, 2250")
+def equal_records(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find search results that are the same text again, in the place of others."""
+    if not read.setup(trace):
+        return
+    texts = Counter(hit.text for hit in read.recalled(trace) if hit.text)
+    again = sum(n - 1 for n in texts.values())
+    if again:
+        text, times = texts.most_common(1)[0]
+        yield Note(
+            f"{again} of {texts.total()} search results repeat another: “{read.short(text)}” came "
+            f"{times} times. This class stores equal texts again each time, and they crowd others "
+            "out.",
+            "Raise top_k, or use LayeredMemory, which stores an equal text once.",
+            {"repeated": again, "results": texts.total()},
+        )
+
+
+@_from("run-llama/llama_index issue 12264, PR 12394")
+def history_retokenised(trace: TurnTrace, _: Sequence[TurnTrace]) -> Iterator[Note]:
+    """Find a history so long that the class counts it over and over for each prompt."""
+    plan = trace.assembly.window if trace.assembly is not None else None
+    if plan is None or not read.setup(trace) or plan.rule != LLAMA_INDEX or plan.start < MANY:
+        return
+    seconds = sum(ask.milliseconds for ask in trace.asks) / 1000
+    yield Note(
+        f"For each of {trace.asked} requests the class dropped {plan.start:,} messages one by one "
+        f"and counted the rest anew after each: {seconds:,.1f} seconds in this turn, growing with "
+        "the square of the history.",
+        "Use LayeredMemory, which gives the same window at once, or begin a new session.",
+        {"dropped": plan.start, "seconds": seconds},
+    )
 
 
 @_from("run-llama/llama_index issue 19910")

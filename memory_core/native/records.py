@@ -17,6 +17,8 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from memory_core.messages import Json
 from memory_core.native.vectors import Journal, Searched, WatchedVectorStore
 
+AT_ONCE = 1_000  # records put back at once; Chroma's client refuses more than some thousand
+
 
 class Records:
     """One watched store under the name of the block that fills it."""
@@ -66,8 +68,8 @@ class Records:
         if unwanted := sorted(have - set(wanted)):
             inner.delete_nodes(unwanted)
         missing = [record for record_id, record in wanted.items() if record_id not in have]
-        if missing:
-            inner.add(nodes_of(missing, self._embedding))
+        for first in range(0, len(missing), AT_ONCE):
+            inner.add(nodes_of(missing[first : first + AT_ONCE], self._embedding))
 
     def intact(self) -> bool:
         """Return whether the store holds what was put there, and nothing else."""

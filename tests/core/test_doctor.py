@@ -337,6 +337,30 @@ def test_a_tool_result_without_its_call_is_told(case):
     assert finding.numbers == {"results": 1}
 
 
+def test_equal_records_that_crowd_others_out_are_told(case):
+    """A text that was flushed often comes back as every result, and is counted."""
+    equal = case("C23")["input"]["equal"]["text"]
+    vector = k.VectorBlock(priority=0, top_k=3)
+    rig = Rig(blocks(vector, token_limit=300, token_flush_size=5, chat_history_token_ratio=0.05))
+    rig.llm.facts = []
+    for _ in range(4):
+        rig.memory.put(to_chat(Message.of("user", equal)))
+        rig.memory.put(to_chat(Message.of("assistant", "Fine.")))
+        rig.memory.close_turn()
+    finding = notes(said(rig, equal)[0])["equal-records"]
+    assert finding.numbers["repeated"] >= 1
+    assert equal in finding.text
+
+
+def test_a_history_counted_over_and_over_is_told():
+    """Of hundreds of messages dropped one by one the class's own cost is named."""
+    rig = Rig(setup_of(s.BUFFER, token_limit=40))
+    history = [Message.of(role, "word") for role in ("user", "assistant") * 125]
+    finding = notes(said(seeded(rig, *history), "Hi")[0])["history-retokenised"]
+    assert finding.numbers["dropped"] >= 200
+    assert "history-retokenised" not in notes(said(Rig(setup_of(s.BUFFER)), "Hi")[0])
+
+
 def look(q: str) -> str:
     """Look something up."""
     return f"{q} is 12"
