@@ -12,6 +12,7 @@ def main() -> None:
     folder = Path(__file__).parent
     names = sorted(p.stem for p in folder.glob("*.py") if not p.stem.startswith("_"))
     names.remove("report")
+    names.remove("browser")
     if len(sys.argv) < 2 or sys.argv[1] not in names:
         sys.exit(f"usage: python -m benchmarks {'|'.join(names)}")
     name = sys.argv.pop(1)

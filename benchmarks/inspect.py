@@ -18,23 +18,21 @@ from pathlib import Path
 from llama_index.core.llms import ChatMessage
 
 from benchmarks.report import report, seconds
+from memory_core.config import EngineConfig
 from memory_core.contents import Contents
-from memory_core.engine import Engine
+from memory_core.engine import Engine, open_engine
 from memory_core.fate import MESSAGE
 from memory_core.gates import Item
 from memory_core.lab.past import PastMemories
 from memory_core.lab.replay import Replay, ReplayedTurn
 from memory_core.ledger import Ledger
 from memory_core.memory import LayeredMemory
-from memory_core.models.catalogue import EmbeddingChoice
-from memory_core.models.embeddings import build_embedder
+from memory_core.models.catalogue import ModelChoice
 from memory_core.models.offline.llm import OfflineLLM
 from memory_core.recording import RecordingLLM
 from memory_core.session import Session, utc_now
 from memory_core.settings import MemorySettings
 from memory_core.stores.protocols import SessionInfo, SessionKey
-from memory_core.stores.sql import SqlStore
-from memory_core.stores.vectors.chroma import open_chroma
 from memory_core.stories import tell
 from memory_core.tokens import TokenCounter
 from memory_core.trace import TurnTrace
@@ -57,17 +55,12 @@ class Played:
     opened: float
 
 
-def play(folder: Path, size: int) -> Played:
+def play(engine: Engine, size: int) -> Played:
     """Play a session of ``size`` messages, the newest turns with all layers at work."""
-    embedder = build_embedder(EmbeddingChoice())
-    engine = Engine(
-        store=SqlStore.open(f"sqlite:///{folder / f'{size}.db'}"),
-        vectors=open_chroma(path=folder / f"vectors-{size}"),
-        embedder=embedder,
-    )
     store, key = engine.store, SessionKey("local", f"inspect-{size}")
     now = utc_now()
-    store.create(SessionInfo(key, "inspect", now, now))
+    kept = {"memory": SETTINGS.to_json(), "model": ModelChoice().to_json()}
+    store.create(SessionInfo(key, "inspect", now, now, settings=kept))
     session = Session(key=key, counter=TokenCounter(), settings=SETTINGS, store=store)
     memory = LayeredMemory(session)
     memory.watch(RecordingLLM(OfflineLLM(), recorder=memory.recorder(), translate=_as_is))
@@ -79,7 +72,7 @@ def play(folder: Path, size: int) -> Played:
         memory.put(ChatMessage(role="user", content=_question(number)))
         memory.get()
         memory.put(ChatMessage(role="assistant", content=f"Ferry {number % 113} it is, at noon."))
-    memories = PastMemories(store.records("local"), embed=embedder.embed)
+    memories = PastMemories(store.records("local"), embed=engine.embedder.embed)
     replay = Replay.read(store, key, memories=memories)
     ledger = Ledger.fold(replay.trace(number) for number in replay.turns)
     began = time.perf_counter()
@@ -166,7 +159,10 @@ def main() -> None:
     """Measure and report."""
     logging.disable(logging.INFO)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        played = {size: play(Path(folder), size) for size in SIZES}
+        engines = {
+            size: open_engine(EngineConfig(folder=Path(folder) / str(size))) for size in SIZES
+        }
+        played = {size: play(engine, size) for size, engine in engines.items()}
         times = measure(played, rounds=20)
     small, large = (times[size] for size in SIZES)
     for name in small:

@@ -86,7 +86,11 @@ def test_fork_goes_on_apart_from_its_original(browser, tab, session):
 
 def test_a_change_that_is_enough_is_tried_with_one_click(tab, session):
     """The smallest change opens the Playground with that setting, and the thing is in."""
-    go(tab, session, "Why", "Its life", turn=14)
+    go(tab, session, "Why", "Its life", turn=13)
+    turn = tab.get_by_role("spinbutton", name="At turn")
+    turn.fill("14")
+    turn.press("Enter")
+    tab.get_by_text("the prompt of turn 14").wait_for()
     enough = tab.get_by_test_id("stMainBlockContainer").get_by_role("button", name="≥").first
     enough.wait_for()
     words = enough.inner_text().strip().split("\n")[-1]

@@ -76,11 +76,16 @@ def place_of(page: PageState) -> Place | None:
 
 
 def go(page: PageState, turn: int, *, playing: bool = False) -> None:
-    """Stand at another turn of the open session."""
+    """Stand at another turn of the open session, and let the page's address say so.
+
+    An address that named the old turn would lead back there in the next run.
+    """
     place, page.lost = place_of(page), None
     if place is not None:
         page.place = replace(place, turn=turn, playing=playing)
-        place_of(page)
+        moved = place_of(page)
+        if moved is not None and st.query_params.to_dict():
+            keep_link(moved)
 
 
 def follow_link(page: PageState, engine: Engine) -> None:
