@@ -8,7 +8,16 @@ from memory_core.errors import MemoryInspectorError
 from memory_core.models.catalogue import ModelChoice
 from memory_core.prompt import Source
 from memory_core.settings import MemorySettings
-from memory_core.strategies import AGENTS, LAYERED, STRATEGIES, default_setup, pairing
+from memory_core.strategies import (
+    AGENTS,
+    LAYERED,
+    STRATEGIES,
+    agent_table,
+    default_setup,
+    pairing,
+    pairing_table,
+    table,
+)
 from tests.app.conftest import checked, page_of, say
 
 PAIRS = [(s.id, a.id) for s in STRATEGIES for a in AGENTS if pairing(s.id, a.id).works]
@@ -57,6 +66,42 @@ def test_a_strategy_is_chosen_in_the_app_and_kept(visit):
     again = visit(session=page.info.key.session)
     assert page_of(again).chat.setup == page.chat.setup
     assert page_of(again).info.strategy == "chat_memory_buffer"
+
+
+def test_all_strategies_stand_side_by_side_in_the_app(visit):
+    """The table of the document is drawn, opened from the form, and old names lead somewhere."""
+    at = say(visit(), "Hello")
+    page_of(at).dialog = "model"
+    checked(at.run())
+    at.button(key="strategy-table").click()
+    checked(at.run())
+    drawn = [element.value for element in at.markdown]
+    assert {table(), agent_table(), pairing_table()} <= set(drawn)
+    at.text_input(key="strategies-name").set_value("ConversationBufferMemory")
+    checked(at.run())
+    assert any("**ChatMemoryBuffer** today" in element.value for element in at.markdown)
+    at.button(key="strategies-back").click()
+    checked(at.run())
+    assert at.selectbox(key="strategy-name")
+
+
+def test_knobs_in_the_sidebar_are_those_of_the_strategy(visit):
+    """A change is kept with the session and the next prompt is drawn with it, no model asked."""
+    at = visit()
+    chat = page_of(at).chat
+    chat.run_as(default_setup("chat_memory_buffer"))
+    for text in ("My locker code is 4417 blue.", "My ferry leaves at noon from pier 4."):
+        at = say(at, text)
+    assert not any(slider.label == "top_k" for slider in at.slider)
+    limit = next(n for n in at.number_input if n.label == "token limit")
+    limit.set_value(12)
+    checked(at.run())
+    page = page_of(at)
+    assert page.chat.setup.knobs.token_limit == 12
+    assert "4417" not in "".join(m.text for m in page.scene[1].assembly.messages)
+    assert page.chat.turns == 2
+    again = visit(session=page.info.key.session)
+    assert page_of(again).chat.setup == page.chat.setup
 
 
 def test_the_default_is_ours(visit):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_core.messages import Json, StoredMessage
-from memory_core.prompt import Assembly, Omission
+from memory_core.prompt import Assembly, Omission, Part
 from memory_core.trace import FLUSHED, WAITING, MemoryWrite, TurnTrace
 from ui.view_models.buffer import SPEAKERS, shown_text
 from ui.view_models.text import plural
@@ -85,7 +85,7 @@ def _row(assembly: Assembly, block: Mapping[str, Json]) -> BlockRow:
     name, kind = str(block.get("name")), str(block.get("kind"))
     parts = [part for part in assembly.parts if part.note == name]
     out = next((o for o in assembly.omissions if f"block-{name}" in o.ids), None)
-    text = "\n".join(assembly.text_of(part) for part in parts)
+    text = _text(assembly, parts)
     return BlockRow(
         name=name,
         kind=_kind(block, len(parts) if kind == "facts" else 0),
@@ -95,6 +95,15 @@ def _row(assembly: Assembly, block: Mapping[str, Json]) -> BlockRow:
         standing="in the prompt" if parts else _why(kind, out),
         text=text or (out.text if out is not None else ""),
     )
+
+
+def _text(assembly: Assembly, parts: Sequence[Part]) -> str:
+    """Return a block as it stands in its message, with what stands between its pieces."""
+    at = parts[0].message if parts else None
+    if at is None:
+        return ""
+    own = [part for part in parts if part.message == at]
+    return assembly.messages[at].text[min(p.start for p in own) : max(p.end for p in own)]
 
 
 def _kind(block: Mapping[str, Json], facts: int) -> str:
