@@ -78,10 +78,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--conversation", type=int, metavar="N", help="only the N-th of the file")
     parser.add_argument(
         "--propose",
-        nargs="?",
+        action="store_const",
         const=RULE,
-        choices=(RULE, MODEL),
-        help="ask about facts that the conversation states, found by rule (default) or by --model",
+        help="ask about facts that the conversation states, found by rule",
+    )
+    parser.add_argument(
+        "--propose-by-model",
+        dest="propose",
+        action="store_const",
+        const=MODEL,
+        help="ask what --model proposes to ask",
     )
     parser.add_argument(
         "--jobs", type=int, help="processes (one for what takes seconds, else one a processor)"

@@ -15,10 +15,11 @@ from memory_core.models.catalogue import Price
 def in_words(result: SweepResult, choice: Choice) -> str:
     """Return the choice in plain words, with its intervals and the half held out."""
     x, y = result.x.values[choice.cell.x], result.y.values[choice.cell.y]
+    fewer = f", {choice.saved:.0%} fewer than it" if choice.saved >= 0.005 else ""
     text = (
         f"{result.x.title} {plain(x)} and {result.y.title} {plain(y)} keep "
         f"{_spread(choice.chosen)} of the evidence where the best cell keeps {choice.best:.0%}, "
-        f"for {choice.tokens:,.0f} tokens, {choice.saved:.0%} fewer than it."
+        f"for {choice.tokens:,.0f} tokens{fewer}."
     )
     if choice.held_out is None:
         return text

@@ -105,14 +105,14 @@ def test_a_model_can_propose_and_be_asked(
     """The offline reader proposes and is asked by a strategy; a model that is away is one line."""
     path = tmp_path / "chat.txt"
     path.write_text("user: I'm allergic to peanuts.\nassistant: Noted.\nuser: Thanks a lot!\n")
-    assert command(path, "--propose", "model", "--data", tmp_path, "--json") == 0
+    assert command(path, "--propose-by-model", "--data", tmp_path, "--json") == 0
     assert json.loads(capsys.readouterr().out)["questions"] == 1
     asked = ("--strategy", "chat_summary_memory_buffer", "--limits", "60", "--top-k", "0")
     assert command(file, *asked, "--data", tmp_path, "--jobs", 1, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["questions"], told["cells"][0]["model_calls"] > 1) == (4, True)
     away = ("--model", "nobody", "--base-url", "http://127.0.0.1:9/v1")
-    assert command(path, "--propose", "model", *away, "--data", tmp_path) == 2
+    assert command(path, "--propose-by-model", *away, "--data", tmp_path) == 2
     assert command(file, *asked, "--jobs", 1, *away, "--data", tmp_path) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 2, err
