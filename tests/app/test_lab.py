@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -99,6 +100,38 @@ def test_a_sweep_of_a_sample_is_what_the_core_measures(engine):
     assert place.subject.messages[index].text[:60] in shown(at)
     press(at, f"lab-why-{missed[0].number}-{missed[0].missing[0]}")
     assert "Stopped." in shown(at)
+
+
+AXES = {
+    "threshold": "0, 0.4",
+    "shares": "60/20/20, 20/60/20",
+    "summary_every": "2, 10",
+    "window_rule": "exact, llama_index",
+    "strategy": "layered, tutorial",
+    "embedding": "wordllama",
+    "recall_method": "dense, hybrid",
+    "token_limit": "300, 900",
+}
+
+
+@pytest.mark.parametrize("names", list(pairwise(AXES)), ids="-".join)
+def test_any_two_knobs_are_swept(engine, names):
+    """Every knob that can be turned is an axis of the page, beside any other one."""
+    at = sample(open_page(PAGE))
+    for key, name in zip(("lab-x", "lab-y"), names, strict=True):
+        at.selectbox(key=key).set_value(name)
+        checked(at.run())
+        at.text_input(key=f"{key}-{name}").set_value(AXES[name])
+        checked(at.run())
+    press(at, "lab-run")
+    place = page_of(at).lab
+    if place.running is not None:
+        place.running.join(PATIENCE)
+        checked(at.run())
+    assert not at.error, [e.value for e in at.error]
+    assert place.result.complete
+    assert (place.result.x.name, place.result.y.name) == names
+    assert place.found(place.result).words in shown(at)
 
 
 def test_a_miss_in_a_session_links_to_its_why_not(engine):
