@@ -17,6 +17,7 @@ from ui.view_models.compare import (
     Item,
     Result,
     Side,
+    glances,
     headline,
     question_rows,
     questions_by_turn,
@@ -36,7 +37,19 @@ _MOST, _TEXT = 200, 1_500  # messages in a fold; characters of a text
 def draw(place: ComparePlace, comparison: Comparison) -> None:
     """Draw everything that was found."""
     _head(place, comparison)
+    _turns()
+    if comparison.questions:
+        _questions()
     _totals(comparison)
+
+
+@st.fragment(key="compare-turns")
+def _turns() -> None:
+    """Draw everything that follows the turn that is looked at."""
+    place = place_of(mine())
+    comparison = place.result
+    if comparison is None:
+        return
     st.subheader("Budget, turn by turn")
     st.plotly_chart(
         budget_figure(comparison, turn=place.turn),
@@ -48,9 +61,6 @@ def draw(place: ComparePlace, comparison: Comparison) -> None:
     _steps(place, comparison)
     _turn(comparison, place.turn)
     _differing(comparison)
-    if comparison.questions:
-        st.subheader("Recall questions")
-        _questions(place, comparison)
 
 
 def _head(place: ComparePlace, comparison: Comparison) -> None:
@@ -67,9 +77,19 @@ def _head(place: ComparePlace, comparison: Comparison) -> None:
                 on_click=_to,
                 args=(comparison.first,),
             )
+    for side, one in zip(
+        st.columns(len(comparison.columns), gap="small"), glances(comparison), strict=True
+    ):
+        with side:
+            st.metric(plain(one.name), one.figure)
+            st.caption(one.line)
+    for column in comparison.columns:
+        if column.error:
+            st.warning(plain(f"{column.name}: {column.error}"), icon=":material/error:")
 
 
 def _totals(comparison: Comparison) -> None:
+    st.subheader("Totals")
     rows = total_rows(comparison)
     st.dataframe(
         columns(rows),
@@ -78,9 +98,6 @@ def _totals(comparison: Comparison) -> None:
         height=table_height(len(rows)),
         alt="Evidence, answers, model calls, tokens, cost and time of each configuration",
     )
-    for column in comparison.columns:
-        if column.error:
-            st.warning(plain(f"{column.name}: {column.error}"), icon=":material/error:")
     with st.expander("How it was made, and the settings that differ", key="compare-made"):
         for notice in comparison.notices:
             st.caption(plain(notice))
@@ -191,7 +208,13 @@ def _differing(comparison: Comparison) -> None:
     )
 
 
-def _questions(place: ComparePlace, comparison: Comparison) -> None:
+@st.fragment(key="compare-recall")
+def _questions() -> None:
+    place = place_of(mine())
+    comparison = place.result
+    if comparison is None:
+        return
+    st.subheader("Recall questions")
     rows = question_rows(comparison)
     st.caption(
         "Whether the messages that hold the answer stand in the exact prompt, word for word; "

@@ -102,12 +102,11 @@ def total_rows(comparison: Comparison) -> list[dict[str, object]]:
             "configuration": named(number, column.name),
             "evidence in": f"{column.held:,} of {column.pieces:,}" if column.asked else "",
             "right answers": _right(column, comparison.mode),
-            "tokens of all prompts": f"{column.prompts:,}",
+            "tokens, all prompts": f"{column.prompts:,}",
             "model calls": _calls(column, comparison.mode),
-            "tokens sent / received": _sent(column),
+            "sent / received": _sent(column),
             "cost, US$": cost_words(column, comparison.mode),
             "seconds": f"{column.spent.seconds:.1f}",
-            "how": how(column),
         }
         for number, column in enumerate(comparison.columns)
     ]
@@ -132,19 +131,43 @@ def cost_words(column: Column, mode: str) -> str:
     return "0.0000" if model.kind == OFFLINE else "no price known"
 
 
-def how(column: Column) -> str:
-    """Return how a column was made, in a few words."""
-    return "planned from the record" if column.how == PLANNED else "played through the engine"
+@dataclass(frozen=True)
+class Glance:
+    """One column at a glance: its name, its one figure, and a line below."""
+
+    name: str
+    figure: str
+    line: str
+
+
+def glances(comparison: Comparison) -> tuple[Glance, ...]:
+    """Return each column's evidence, or tokens where nothing was asked, and how it was made."""
+    out = []
+    for number, column in enumerate(comparison.columns):
+        tokens = f"{column.prompts:,} tokens in all prompts"
+        asked = bool(column.asked)
+        out.append(
+            Glance(
+                named(number, column.name),
+                f"{column.held:,} of {column.pieces:,}" if asked else f"{column.prompts:,} tokens",
+                f"{'pieces of evidence in · ' + tokens if asked else 'in all prompts'} · "
+                f"{'planned from the record' if column.how == PLANNED else 'played'}",
+            )
+        )
+    return tuple(out)
 
 
 def turn_rows(comparison: Comparison) -> list[dict[str, object]]:
-    """Return a row for each turn that differs: the question, and what each column held of it."""
+    """Return a row for each turn that differs: the question, and what each column held of it.
+
+    The columns are headed by their letters.
+    """
     asked = questions_by_turn(comparison)
     rows = []
     for turn in comparison.differing:
         row: dict[str, object] = {"turn": turn, "you": excerpt(asked.get(turn, ""), 60)}
         for number, column in enumerate(comparison.columns):
-            row[named(number, column.name)] = held_words(comparison.kept(column, turn))
+            row[LETTERS[number]] = held_words(comparison.kept(column, turn))
         rows.append(row)
     return rows
 
@@ -202,7 +225,7 @@ def sides(comparison: Comparison, turn: int) -> tuple[Side, ...]:
 
 
 def question_rows(comparison: Comparison) -> list[dict[str, object]]:
-    """Return a row for each recall question: how each column did."""
+    """Return a row for each recall question: how each column did, headed by its letter."""
     rows = []
     for number, question in enumerate(comparison.questions):
         row: dict[str, object] = {
@@ -212,7 +235,7 @@ def question_rows(comparison: Comparison) -> list[dict[str, object]]:
         for at, column in enumerate(comparison.columns):
             asked = column.asked[number] if number < len(column.asked) else None
             words = asked_words(asked) if asked is not None else "not asked"
-            row[named(at, column.name)] = words
+            row[LETTERS[at]] = words
         rows.append(row)
     return rows
 
@@ -351,8 +374,8 @@ def _calls(column: Column, mode: str) -> str:
     if not spent.calls:
         return "0"
     if mode == PROMPTS:
-        return f"{spent.own:,} by the memory (stand-in)"
-    return f"{spent.calls:,}, {spent.own:,} of them by the memory"
+        return f"{spent.own:,} (stand-in)"
+    return f"{spent.calls:,} ({spent.own:,} by the memory)"
 
 
 def _sent(column: Column) -> str:
