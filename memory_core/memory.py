@@ -203,14 +203,7 @@ class LayeredMemory(BaseMemory):
         start = given.window.start if given is not None and given.window is not None else None
         trace = session.close_turn(error=error, window_start=start)
         self._given = None
-        log.info(
-            "turn %d of session %s: %d messages stored, %d left the buffer, %d memories written",
-            trace.number,
-            session.key.session,
-            len(trace.appended),
-            len(trace.evicted),
-            len(trace.memories),
-        )
+        _log_turn(trace)
         self._catch_up()
         return trace
 
@@ -354,6 +347,31 @@ class LayeredMemory(BaseMemory):
             session.longterm.catch_up(session.key.user)
         except MemoryInspectorError as exc:
             log.warning("memories wait to be indexed: %s", exc)
+
+
+def _log_turn(trace: TurnTrace) -> None:
+    """Log what a turn stored, recalled and dropped; texts only at debug level."""
+    log.info(
+        "turn %d of session %s: %d messages stored, %d left the buffer, %d memories written",
+        trace.number,
+        trace.session,
+        len(trace.appended),
+        len(trace.evicted),
+        len(trace.memories),
+    )
+    recall = trace.assembly.recall if trace.assembly is not None else None
+    if recall is None:
+        return
+    log.info(
+        "turn %d recalled %s; dropped %s",
+        trace.number,
+        ", ".join(f"{hit.id} ({hit.score:.2f})" for hit in recall.hits) or "nothing",
+        ", ".join(f"{hit.id} ({hit.score:.2f}, {out.gate})" for hit, out in recall.near)
+        or "nothing",
+    )
+    log.debug("turn %d searched for: %s", trace.number, recall.query)
+    for hit in recall.hits:
+        log.debug("turn %d recalled %s: %s", trace.number, hit.id, hit.text)
 
 
 def _text_of(value: str | ChatMessage | None) -> str:

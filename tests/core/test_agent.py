@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -258,3 +259,16 @@ print(list(chat.stream("My name is Dana."))[-1].trace.number)
         check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "1"), done.stderr
+
+
+def test_the_log_tells_what_was_recalled_and_texts_only_when_asked(engine: Engine, caplog) -> None:
+    """Ids, scores and gates at info level; words of a conversation at debug level alone."""
+    chat = scripted(engine, "Noted.", "Well. " * 30, "Nuts.")
+    for level, told in ((logging.INFO, False), (logging.DEBUG, True)):
+        caplog.clear()
+        with caplog.at_level(level, "memory_core"):
+            say(chat, "I can't eat walnuts" if not told else "What about walnuts?")
+            say(chat, "What can't I eat?") if not told else None
+        lines = [r.getMessage() for r in caplog.records if r.name == "memory_core.memory"]
+        assert any(" recalled " in line and "; dropped " in line for line in lines)
+        assert any("walnuts" in line for line in lines) is told
