@@ -37,6 +37,7 @@ from memory_core.models.embeddings import Embedder, LlamaIndexEmbedding, build_e
 from memory_core.models.failures import explain
 from memory_core.native.agents import runner_of
 from memory_core.native.documents import open_documents
+from memory_core.native.knobs import Knobs
 from memory_core.native.observed import ObservedMemory
 from memory_core.native.opening import (
     copy_strategies,
@@ -340,8 +341,19 @@ class Chat:
         """Try the last, failed turn again."""
         return self.regenerate()
 
-    def preview(self, settings: MemorySettings | None = None, query: str = "") -> Assembly:
-        """Return what the next prompt would be, without a model call."""
+    def preview(
+        self,
+        settings: MemorySettings | None = None,
+        query: str = "",
+        *,
+        knobs: Knobs | None = None,
+    ) -> Assembly:
+        """Return what the next prompt would be, without a model call.
+
+        ``knobs`` are other ones of the strategy in use, where it is one of LlamaIndex's.
+        """
+        if knobs is not None and isinstance(self.memory, ObservedMemory):
+            return self.memory.preview(settings or self.settings, query, knobs=knobs)
         return self.memory.preview(settings or self.settings, query)
 
     def configure(self, settings: MemorySettings) -> None:

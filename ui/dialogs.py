@@ -116,7 +116,8 @@ def _link() -> None:
 def _code() -> None:
     page = mine()
     st.caption("Runs as it is, beside the package `memory_core`.")
-    st.code(snippet(page.settings, page.model), language="python")
+    setup = page.chat.setup if page.chat is not None else None
+    st.code(snippet(page.settings, page.model, setup), language="python")
 
 
 @st.dialog("Edit the state", on_dismiss=close, width="large")

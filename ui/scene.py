@@ -25,6 +25,7 @@ from ui.view_models.whatif import WhatIf, what_if
 
 if TYPE_CHECKING:
     from memory_core.engine import Chat
+    from memory_core.native.knobs import Knobs
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,22 @@ def _compare(
 ) -> WhatIf | None:
     if trace is None:
         return None
-    before = settings_of(trace, page.settings)
-    if before == page.settings:
+    before, knobs = settings_of(trace, page.settings), _former_knobs(chat, trace)
+    if before == page.settings and knobs is None:
         return None
     stored = {m.id: m for m in chat.messages}
-    return what_if(chat.preview(before, page.probe), after, stored)
+    return what_if(chat.preview(before, page.probe, knobs=knobs), after, stored)
+
+
+def _former_knobs(chat: Chat, trace: TurnTrace) -> Knobs | None:
+    """Return the knobs a turn's strategy had, ``None`` where they are those of now."""
+    was = reading.setup(trace)
+    if was.get("strategy") != chat.setup.strategy:
+        return None
+    from memory_core.strategies import setup_from_json
+
+    knobs = setup_from_json(was).knobs
+    return knobs if knobs != chat.setup.knobs else None
 
 
 def last_trace(chat: Chat) -> TurnTrace | None:

@@ -6,6 +6,8 @@ from pprint import pformat
 
 from memory_core.models.catalogue import LOCAL, OFFLINE, OPENAI, ModelChoice
 from memory_core.settings import MemorySettings
+from memory_core.strategies import LAYERED, Setup
+from ui.snippet_strategy import strategy_snippet
 
 _PROGRAM = '''"""An agent with the memory that was set in Memory Inspector."""
 
@@ -28,8 +30,13 @@ asyncio.run(main())
 '''
 
 
-def snippet(settings: MemorySettings, model: ModelChoice) -> str:
-    """Return the program. Keys are read from the environment, never written."""
+def snippet(settings: MemorySettings, model: ModelChoice, setup: Setup | None = None) -> str:
+    """Return the program. Keys are read from the environment, never written.
+
+    ``setup`` is the strategy in use, where it is another than our own memory.
+    """
+    if setup is not None and setup.strategy != LAYERED:
+        return strategy_snippet(setup, model, settings.system_prompt, _model(model))
     defaults = MemorySettings().to_json()
     changed = {k: v for k, v in settings.to_json().items() if v != defaults[k]}
     lines = "".join(f"\n    {name}={_literal(value)}," for name, value in changed.items())

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from memory_core.models.catalogue import ModelChoice
+from memory_core.native.knobs import StaticBlock, VectorBlock
+from memory_core.native.knobs import to_json as knobs_json
 from memory_core.settings import MemorySettings
+from memory_core.strategies import (
+    AGENTS,
+    LAYERED,
+    MEMORY_BLOCKS,
+    STRATEGIES,
+    default_setup,
+    pairing,
+)
 from tests.app.conftest import checked, named, page_of, say, texts
 from ui.snippet import snippet
 
@@ -172,6 +183,46 @@ def test_copied_code_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "nuts" in done.stdout
     assert "token_limit=900" in program.read_text(encoding="utf-8")
+
+
+def test_copied_code_of_a_strategy_runs_with_its_own_class(tmp_path):
+    """Under a strategy of LlamaIndex's the program is made of its classes, knobs and blocks."""
+    setup = default_setup("memory_blocks", "context_chat_engine")
+    program = tmp_path / "agent.py"
+    program.write_text(snippet(MemorySettings(), ModelChoice(), setup), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "<about_user>" in done.stdout
+    assert "LayeredMemory" not in program.read_text(encoding="utf-8")
+
+
+def test_copied_code_is_valid_for_every_strategy_in_every_agent():
+    """Each pairing, also with every kind of block and postprocessor, is valid Python."""
+    many = tuple(
+        VectorBlock(name=f"v{n}", postprocessor=choice)
+        for n, choice in enumerate(("none", "similarity cutoff", "long context reorder"))
+    )
+    quoted = StaticBlock(name="said", content="He said \"no\" \\ and\n'left'.")
+    for strategy in STRATEGIES:
+        for agent in AGENTS:
+            if strategy.id == LAYERED or not pairing(strategy.id, agent.id).works:
+                continue
+            setup = default_setup(strategy.id, agent.id)
+            if strategy.id == MEMORY_BLOCKS:
+                setup = replace(setup, knobs=replace(setup.knobs, blocks=(quoted, *many)))
+            text = snippet(MemorySettings(system_prompt='Say "x".'), ModelChoice(), setup)
+            compile(text, "agent.py", "exec")
+            for knob, value in knobs_json(setup.knobs).items():
+                if knob not in ("tokenizer", "blocks", "batch_by_user_message"):
+                    assert str(value) in text, (strategy.id, knob)
 
 
 def test_copied_code_holds_no_key_and_compiles_for_every_model():

@@ -100,6 +100,8 @@ def test_knobs_in_the_sidebar_are_those_of_the_strategy(visit):
     assert page.chat.setup.knobs.token_limit == 12
     assert "4417" not in "".join(m.text for m in page.scene[1].assembly.messages)
     assert page.chat.turns == 2
+    assert page.scene[1].what_if.newly_out
+    assert any("What your change does" in code.value for code in at.code)
     again = visit(session=page.info.key.session)
     assert page_of(again).chat.setup == page.chat.setup
 
