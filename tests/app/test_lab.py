@@ -207,7 +207,7 @@ def test_a_strategy_that_asks_the_model_is_swept(engine, monkeypatch):
     at.selectbox(key="lab-mode").set_value("chat_summary_memory_buffer")
     at.number_input(key="lab-jobs").set_value(1)
     checked(at.run())
-    assert "plays the whole conversation with offline" in shown(at)
+    assert "the offline reader is asked again" in shown(at)
     swept(at, **{"lab-x-token_limit": "200", "lab-y-top_k": "0"})
     (cell,) = page_of(at).lab.result.cells
     assert cell.model_calls > 1

@@ -13,7 +13,7 @@ from memory_core.lab.sweep import LAYERED, TUTORIAL
 from memory_core.lab.table import SweepResult
 from memory_core.models.catalogue import OPENAI, Price, price
 from memory_core.whynot import WhyNot
-from ui.lab.place import SESSION, LabPlace, place_of
+from ui.lab.place import LabPlace, place_of
 from ui.state import PageState, mine
 from ui.time_travel.place import Asked, Place, link_to
 from ui.view_models.lab import Miss, Piece, cell_line, misses
@@ -100,7 +100,9 @@ def _why(page: PageState, place: LabPlace, result: SweepResult, cell: Cell) -> N
     for route in found.routes:
         st.html(route_html(route))
     link = why_link(page, place, result, cell)
-    if link is not None:
+    if link is None:
+        st.caption("Keep the conversation as a session and open it to see its life turn by turn.")
+    else:
         st.page_link(
             "pages/2_Why.py",
             label="Its whole life, and what would let it in",
@@ -114,17 +116,15 @@ def _why(page: PageState, place: LabPlace, result: SweepResult, cell: Cell) -> N
 def why_link(
     page: PageState, place: LabPlace, result: SweepResult, cell: Cell
 ) -> dict[str, str] | None:
-    """Return the address of a miss on the page Why?, ``None`` where no session holds it."""
-    chat, subject, asked = page.chat, place.subject, place.asked
-    if chat is None or subject is None or asked is None or subject.source != SESSION:
+    """Return the address of a miss on the page Why?, ``None`` where no open session holds it."""
+    chat, asked = page.chat, place.asked
+    if chat is None or asked is None:
         return None
     number, index = asked
     said = place.said(number)
-    if subject.id != chat.key.session or index >= min(len(said), len(chat.messages)):
-        return None
+    if not said or tuple(stored.message for stored in chat.messages[: len(said)]) != said:
+        return None  # the open session is another conversation
     stored = chat.messages[index]
-    if stored.message != said[index]:
-        return None
     now = page.settings.to_json()
     then = result.point(cell).settings.to_json()
     changed = {name: value for name, value in then.items() if value != now[name]}

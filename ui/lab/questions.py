@@ -13,6 +13,7 @@ from ui import sessions
 from ui.lab.place import LabPlace, place_of
 from ui.lab.proposing import Ask, Proposing
 from ui.state import PageState, mine, seed, value_of
+from ui.view_models.lab import model_name
 from ui.view_models.lab_questions import (
     EXPECTED,
     FROM,
@@ -88,7 +89,7 @@ def draw(page: PageState, place: LabPlace) -> None:
         "them.",
     )
     if place.propose_by == MODEL:
-        st.text(f"{page.model.model} is sent the conversation, part by part.")
+        st.text(f"{model_name(page.model)} is sent the conversation, part by part.")
     with st.container(horizontal=True):
         st.button("Propose", key="lab-propose", icon=":material/lightbulb:", on_click=_propose)
         if any(not question.accepted for question in place.questions):

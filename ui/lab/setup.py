@@ -32,6 +32,7 @@ from ui.lab.place import LabPlace, Subject, place_of
 from ui.lab.running import Running
 from ui.operators import is_operator
 from ui.state import PageState, mine, seed, value_of
+from ui.view_models.lab import model_name
 
 if TYPE_CHECKING:
     from memory_core.engine import Engine
@@ -83,8 +84,8 @@ def draw(page: PageState, place: LabPlace) -> None:
     )
     if asks(place):
         st.text(
-            f"Each cell plays the whole conversation with {page.model.model}, which it asks again "
-            "and again."
+            f"Each cell plays the whole conversation; {model_name(page.model)} is asked again and "
+            "again."
         )
     st.caption("The other knobs stand as in the open session.")
     with st.expander("Where it runs", key="lab-where"):

@@ -14,7 +14,7 @@ from memory_core.lab.comparing import Difference
 from memory_core.lab.report import in_words, plain
 from memory_core.lab.table import SweepResult
 from memory_core.messages import Message
-from memory_core.models.catalogue import Price
+from memory_core.models.catalogue import OFFLINE, ModelChoice, Price
 from memory_core.settings import MemorySettings
 from ui.view_models.text import excerpt, plural
 
@@ -184,6 +184,11 @@ def comparison(
         f"and less in {worse:,}. Gained and lost count the questions that B serves better or worse."
     )
     return words, rows
+
+
+def model_name(model: ModelChoice) -> str:
+    """Return what the chosen model is called in a sentence."""
+    return "the offline reader" if model.kind == OFFLINE else model.model
 
 
 def changes(now: MemorySettings, then: MemorySettings) -> list[str]:
