@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from memory_core.stores.protocols import SessionInfo
 
 _SESSION, _MENU = "session", "session-menu"
-_RENAME, _COPY, _LINK, _CODE, _DELETE = (
+_RENAME, _COPY, _COMPARE, _LINK, _CODE, _DELETE = (
     "Rename",
     "Duplicate",
+    "Compare memories on it",
     "Share settings as a link",
     "Copy settings as code",
     "Delete",
@@ -66,11 +67,14 @@ def _sessions(page: PageState, engine: Engine, *, disabled: bool) -> None:
         )
         st.menu_button(
             "More",
-            [_RENAME, _COPY, _LINK, _CODE, _DELETE],
+            [_RENAME, _COPY, _COMPARE, _LINK, _CODE, _DELETE],
             key=_MENU,
             disabled=disabled,
             on_click=_chosen,
         )
+    if page.dialog == _COMPARE and page.info is not None:
+        page.dialog = ""
+        st.switch_page("pages/3_Compare.py", query_params={"session": open_one})
     if page.deleted is not None:
         st.button(
             f"Undo: bring back “{page.deleted.title}”",
@@ -114,6 +118,8 @@ def _chosen() -> None:
         _acting(sessions.duplicate)()
     elif choice == _DELETE:
         _acting(sessions.delete)()
+    elif choice == _COMPARE:
+        mine().dialog = _COMPARE
     elif choice in (_RENAME, _LINK, _CODE):
         mine().dialog = {_RENAME: "rename", _LINK: "link", _CODE: "code"}[str(choice)]
 

@@ -19,6 +19,7 @@ from llama_index.core.llms import LLM
 from memory_core.agent import Failed
 from memory_core.engine import Chat, Engine
 from memory_core.errors import MemoryInspectorError, ModelError
+from memory_core.explain import explain_sent
 from memory_core.lab.comparison import (
     NOWHERE,
     PLAYED,
@@ -34,8 +35,17 @@ from memory_core.lab.comparison import (
 from memory_core.lab.holding import kept_of, says
 from memory_core.lab.recalled import Prompted, answered, measured, spent_in, total
 from memory_core.lab.script import NO_ANSWER, Said
+from memory_core.messages import Message
 from memory_core.models.catalogue import OFFLINE, ModelChoice
+from memory_core.native.observed import ObservedMemory
+from memory_core.prompt import Assembly
 from memory_core.questions import RecallQuestion
+from memory_core.strategies import (
+    CONDENSE_ENGINE,
+    CONTEXT_ENGINE,
+    REACT_AGENT,
+    find_agent,
+)
 from memory_core.tokens import TokenCounter, encoding_for
 from memory_core.trace import TurnTrace
 
@@ -43,6 +53,11 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _APART = timedelta(minutes=1)
 _NO_PROMPT = "No prompt was made."
 _MOST_NOTICES = 6
+_ADDS = {
+    REACT_AGENT: "its instructions",
+    CONTEXT_ENGINE: "the documents it finds",
+    CONDENSE_ENGINE: "the documents it finds",
+}
 
 
 def open_apart(
@@ -127,7 +142,7 @@ class Playing:
             self._place(trace, said)
         if isinstance(error, ModelError):
             raise error
-        assembly = trace.assembly if trace is not None else None
+        assembly = self._prompt(trace, said.question)
         if trace is None or assembly is None:
             self.kept.append(Kept(said.turn, error=str(error or _NO_PROMPT)))
             return
@@ -141,7 +156,7 @@ class Playing:
         trace, error = self._said(question.question, NO_ANSWER, 0 if first else chat.turns)
         if isinstance(error, ModelError):
             raise error
-        assembly = trace.assembly if trace is not None else None
+        assembly = self._prompt(trace, question.question)
         if trace is None or assembly is None:
             nowhere = tuple(NOWHERE for _ in question.evidence)
             return Asked(nowhere, error=str(error or _NO_PROMPT)), Spent()
@@ -185,6 +200,25 @@ class Playing:
                 chat.memory.note(ChatMessage(role="user", content=text))
             return chat.memory.close_turn(error=str(exc)), exc
 
+    def _prompt(self, trace: TurnTrace | None, question: str) -> Assembly | None:
+        """Return the prompt of a turn as its agent would first send it.
+
+        Where no agent ran, a class of LlamaIndex's was asked alone: its agent would put the
+        system prompt in front, tool definitions beside it and, after a search, the question last.
+        """
+        chat = self.chat
+        known = trace.assembly if trace is not None else None
+        if known is None or self.mode == TURNS or not isinstance(chat.memory, ObservedMemory):
+            return known
+        settings, agent = chat.settings, find_agent(chat.setup.agent)
+        sent = list(known.messages)
+        if settings.system_prompt.strip():
+            sent.insert(0, Message.of("system", settings.system_prompt))
+        if agent.documents:
+            sent.append(Message.of("user", question))
+        tools = chat.memory.tool_tokens if agent.tools and settings.tools else 0
+        return explain_sent(sent, known=known, tool_tokens=tools, counter=chat.session.counter)
+
     def _place(self, trace: TurnTrace, said: Said) -> None:
         """Note at which index of the conversation the turn's messages stand."""
         if trace.appended:
@@ -216,6 +250,9 @@ class Playing:
                 f"The memory itself asked a model {spent.own:,} times; the built-in offline "
                 "reader stood in for it."
             )
+        agent = find_agent(self.one.setup.agent)
+        if self.mode != TURNS and agent.id in _ADDS:
+            yield f"{agent.title} adds {_ADDS[agent.id]} to the prompt, which are not counted here."
         failed = [kept.turn for kept in self.kept if kept.error]
         if failed:
             yield f"{len(failed):,} turns failed, the first is turn {failed[0]:,}."

@@ -1,8 +1,7 @@
 """One recall question: where its evidence stands in the exact prompt, what a model answers to it.
 
-What is measured needs the prompt only. An answer is one plain request of exactly that prompt; a
-strategy that hands over no system message gets the configuration's in front, as its agent would
-put it there.
+What is measured needs the prompt only. An answer is one plain request of exactly that prompt,
+without tools.
 """
 
 from __future__ import annotations
@@ -68,8 +67,6 @@ def answered(
 ) -> tuple[Asked, Spent]:
     """Return the result with the model's answer to exactly this prompt, and what that cost."""
     prompt = list(assembly.messages)
-    if one.settings.system_prompt.strip() and all(m.role != "system" for m in prompt):
-        prompt.insert(0, Message.of("system", one.settings.system_prompt))
     try:
         text, reported = _reply(llm, prompt, one.model)
     except MemoryInspectorError as exc:

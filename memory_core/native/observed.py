@@ -120,6 +120,11 @@ class ObservedMemory(OneLoopMemory):
         """Use this model, watched by :meth:`recorder`, for what the real object itself asks."""
         self._adapter.use(llm)
 
+    @property
+    def tool_tokens(self) -> int:
+        """The tokens of the tool definitions that are sent beside the prompt."""
+        return self._session.counter.tools(self._tools) if self._tools else 0
+
     def offer(self, tools: Sequence[Json]) -> None:
         """Say which tool definitions are sent beside the prompt."""
         self._tools = tuple(tools)

@@ -7,12 +7,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from memory_core.lab.comparison import ANSWERS, PLANNED, PLAYED, TURNS
 from memory_core.lab.comparison_folder import ComparisonFolder, comparisons_of
 from memory_core.samples import load_sample
 from memory_core.strategies import SUMMARY_BUFFER
-from tests.app.conftest import PATIENCE, checked, page_of
+from tests.app.conftest import APP, PATIENCE, checked, page_of
 from tests.app.played import open_page, play
 from ui.compare.place import FILE, SAMPLE
 from ui.compare.report import to_html
@@ -190,6 +191,25 @@ def test_a_link_names_the_session(engine):
     assert page_of(at).compare.conversation.title == "first"
     lost = open_page(PAGE, session="nobody's")
     assert "not among yours" in lost.error[0].value
+
+
+def test_the_way_here_from_a_session(engine):
+    """The menus of a session, in the list and in the Playground, lead here with it chosen."""
+    first = play(engine, turns=2, title="first")
+    play(engine, turns=3, title="second")
+    at = open_page("4_Sessions.py")
+    at.menu_button(key=f"do-{first.key.session}").set_value("Compare memories on it")
+    checked(at.run())
+    assert at.title[0].value == "Compare"
+    assert page_of(at).compare.conversation.title == "first"
+    at = AppTest.from_file(APP, default_timeout=PATIENCE)
+    checked(at.run())
+    at.session_state["session-menu"] = "Compare memories on it"
+    mine = page_of(at)
+    mine.dialog = "Compare memories on it"
+    checked(at.run())
+    assert at.title[0].value == "Compare"
+    assert page_of(at).compare.conversation.title == "second"
 
 
 def test_hostile_text_is_text(engine):

@@ -8,7 +8,7 @@ from ui.charts import Figure
 from ui.palette import GREY, RED, swatch
 from ui.view_models.compare import LETTERS
 
-_STRIP, _AROUND = 96, 96  # pixels
+_STRIP, _AROUND = 96, 108  # pixels
 _GAP = 0.12  # of a strip, between two
 
 
@@ -28,7 +28,7 @@ def budget_figure(comparison: Comparison, *, turn: int) -> Figure:
         "barmode": "stack",
         "bargap": 0.08 if len(turns) <= 60 else 0,
         "height": _AROUND + _STRIP * count,
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 84},
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 96},
         "dragmode": False,
         "showlegend": True,
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
@@ -76,7 +76,7 @@ def budget_figure(comparison: Comparison, *, turn: int) -> Figure:
         "tickformat": "d",
         "nticks": 12,
         "anchor": f"y{count}" if count > 1 else "y",
-        "title": {"text": "turn", "standoff": 2},
+        "title": {"text": "turn", "standoff": 10},
     }
     layout["shapes"].append(
         {

@@ -57,6 +57,10 @@ def _turns() -> None:
         config=CONFIG,
         alt=alt(comparison),
     )
+    st.caption(
+        "Dashed: the limit; that of a class of LlamaIndex's counts its own messages, not the "
+        "system prompt and tools. Dotted: the turn below."
+    )
     st.subheader("What each remembers")
     _steps(place, comparison)
     _turn(comparison, place.turn)

@@ -31,6 +31,9 @@ _VIEW = "sessions-view"
 def draw(page: PageState, engine: Engine) -> None:
     """Draw the page for this user."""
     place = place_of(page)
+    if place.comparing:
+        chosen, place.comparing = place.comparing, ""
+        st.switch_page("pages/3_Compare.py", query_params={"session": chosen})
     if place.error is not None:
         problems.show(place.error)
         place.error = None

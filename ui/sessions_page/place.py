@@ -50,7 +50,8 @@ class SessionsPlace:
     """Where a visitor stands on the page.
 
     ``gone`` is the session that was deleted last, ``renaming`` and ``erasing`` the ids of those
-    whose form or question is open; ``sizes`` are bytes by session and what they were taken of.
+    whose form or question is open, ``comparing`` that of the one to be compared on; ``sizes`` are
+    bytes by session and what they were taken of.
     """
 
     view: str = SESSIONS
@@ -60,6 +61,7 @@ class SessionsPlace:
     gone: SessionInfo | None = None
     renaming: str = ""
     erasing: str = ""
+    comparing: str = ""
     export_id: str = ""
     uploaded: Uploaded | None = None
     prepared: Prepared | None = None

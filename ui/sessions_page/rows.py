@@ -29,9 +29,10 @@ from ui.view_models.text import plural
 if TYPE_CHECKING:
     from memory_core.engine import Engine
 
-_RENAME, _COPY, _EXPORT, _ARCHIVE, _UNARCHIVE, _DELETE = (
+_RENAME, _COPY, _COMPARE, _EXPORT, _ARCHIVE, _UNARCHIVE, _DELETE = (
     "Rename",
     "Duplicate",
+    "Compare memories on it",
     "Export",
     "Archive",
     "Back from the archive",
@@ -110,7 +111,7 @@ def _buttons(place: SessionsPlace, row: SessionRow, *, disabled: bool) -> None:
     archive = _UNARCHIVE if row.archived else _ARCHIVE
     st.menu_button(
         "More",
-        [_RENAME, _COPY, _EXPORT, archive, _DELETE],
+        [_RENAME, _COPY, _COMPARE, _EXPORT, archive, _DELETE],
         key=f"do-{row.id}",
         disabled=disabled,
         on_click=_chosen,
@@ -229,6 +230,8 @@ def _chosen(id_: str) -> None:
         place.renaming = id_
     elif choice == _COPY:
         act(lambda page, engine: actions.duplicate(page, engine, id_), "The copy is on top.")
+    elif choice == _COMPARE:
+        place.comparing = id_
     elif choice == _EXPORT:
         place.view, place.export_id, place.prepared = EXPORT, id_, None
     elif choice in (_ARCHIVE, _UNARCHIVE):

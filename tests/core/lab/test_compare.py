@@ -290,6 +290,18 @@ def test_every_strategy_can_be_compared(engine):
     assert seen["summary_memory"].spent.own
 
 
+@pytest.mark.parametrize("strategy", [LAYERED, STATELESS, FULL_HISTORY, BUFFER, SUMMARY_BUFFER])
+def test_a_prompt_is_what_the_agent_then_sends(engine, strategy):
+    """Without a model the prompt and its tokens are those with which a real turn begins."""
+    talk = spoken(["the tram is late again"])
+    pair = [configured("one", strategy, tools=True), configured("two", STATELESS)]
+    prompts, turns = (
+        compare(talk, pair, mode=mode, engine=engine).columns[0].turns[0]
+        for mode in (PROMPTS, TURNS)
+    )
+    assert (prompts.digest, prompts.tokens) == (turns.digest, turns.tokens)
+
+
 def test_every_turn_anew_leaves_the_session_as_it_was(tmp_path):
     """Real turns run apart: the session, the user's sessions and memories stay as they were."""
     live = Live(tmp_path)
