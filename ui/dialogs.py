@@ -60,8 +60,9 @@ def open_state() -> None:
 
 
 def close() -> None:
-    """Close whatever dialog is open."""
-    mine().dialog = ""
+    """Close whatever dialog is open; what was not applied in it is forgotten."""
+    page = mine()
+    page.dialog, page.blocks = "", None
 
 
 @st.dialog("Rename session", on_dismiss=close)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _KEY = "memory_inspector"
 
+Draft = dict[str, Any]  # a thing while it is edited in a form
+
 NEXT, SENT = "next", "sent"  # which prompt the panels show
 ALL = "All"  # the name of all panels at once
 
@@ -62,6 +64,7 @@ class PageState:
     embedding: EmbeddingChoice | None = None
     embedding_key: str = field(default="", repr=False)
     strategy_kept: dict[str, Any] = field(default_factory=dict)
+    blocks: list[Draft] | None = None
     info: SessionInfo | None = None
     chat: Chat | None = None
     live: LiveTurn | None = None

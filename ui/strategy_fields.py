@@ -37,6 +37,8 @@ def draw(knob: Knob, value: Any, key: str, **more: Any) -> None:
     elif knob.kind == "blocks":
         text = json.dumps(value, ensure_ascii=False, indent=1)
         st.text_area(f"{label}, as JSON", text, height=240, key=key, help=knob.help, **more)
+    elif knob.name == "name":
+        st.text_input(label, str(value), key=key, help=knob.help, **more)
     else:
         st.text_area(label, str(value), key=key, help=knob.help, **more)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from memory_core.errors import MemoryInspectorError
-from ui import sessions, strategy_fields
+from ui import block_form, sessions, strategy_fields
 from ui.state import PageState, mine, seed, value_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,14 @@ def draw(
 ) -> None:
     """Draw the form for the open session; ``compare`` opens the table of all strategies."""
     from memory_core.native import knobs
-    from memory_core.strategies import AGENTS, LAYERED, STRATEGIES, find_strategy, pairing
+    from memory_core.strategies import (
+        AGENTS,
+        LAYERED,
+        MEMORY_BLOCKS,
+        STRATEGIES,
+        find_strategy,
+        pairing,
+    )
 
     if page.chat is None:
         return
@@ -60,7 +67,11 @@ def draw(
         known = knobs.to_json(now.knobs) if now.strategy == strategy.id else {}
         for knob in knobs.schema(strategy.knobs):
             key = f"strategy-{strategy.id}-{knob.name}"
-            strategy_fields.draw(knob, known.get(knob.name, knob.default), key)
+            if knob.kind != "blocks":
+                strategy_fields.draw(knob, known.get(knob.name, knob.default), key)
+            elif strategy.id == MEMORY_BLOCKS:
+                given = known.get(knob.name, knob.default)
+                block_form.draw(given if isinstance(given, list) else [])
     st.button(
         "Use this strategy",
         key="strategy-use",
@@ -92,14 +103,16 @@ def _use(engine: Engine, close: Callable[[], None]) -> None:
 def _setup() -> Setup:
     """Read the form; raise :class:`InvalidInput` for what cannot be used."""
     from memory_core.native import knobs
-    from memory_core.strategies import find_strategy, setup_from_json
+    from memory_core.strategies import MEMORY_BLOCKS, find_strategy, setup_from_json
 
     strategy = find_strategy(str(value_of(_STRATEGY)))
     given: dict[str, Any] = {}
     for knob in knobs.schema(strategy.knobs):
         value = value_of(f"strategy-{strategy.id}-{knob.name}")
-        if value is not None:
-            given[knob.name] = strategy_fields.read(knob, value)
+        if knob.kind == "blocks":
+            given[knob.name] = block_form.read() if strategy.id == MEMORY_BLOCKS else []
+        elif value is not None:
+            given[knob.name] = value
     return setup_from_json(
         {"strategy": strategy.id, "agent": str(value_of(_AGENT)), "knobs": given}
     )

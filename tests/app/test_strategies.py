@@ -85,6 +85,37 @@ def test_all_strategies_stand_side_by_side_in_the_app(visit):
     assert at.selectbox(key="strategy-name")
 
 
+def test_blocks_are_chosen_ordered_and_edited_one_by_one(visit):
+    """Any blocks in any order, each with name, priority and content; a wrong name is refused."""
+    at = say(visit(), "Hello")
+    page_of(at).dialog = "model"
+    checked(at.run())
+    at.selectbox(key="strategy-name").set_value("memory_blocks")
+    checked(at.run())
+    for press in ("block-2-remove", "block-1-up", "block-add-static"):
+        at.button(key=press).click()
+        checked(at.run())
+    at.text_input(key="block-2-name").set_value("two words")
+    at.text_area(key="block-2-content").set_value("Opens at 6:30.")
+    at.number_input(key="block-2-priority").set_value(4)
+    at.button(key="strategy-use").click()
+    checked(at.run())
+    assert any("cannot be named" in error.value for error in at.error)
+    at.text_input(key="block-2-name").set_value("hours")
+    at.button(key="strategy-use").click()
+    checked(at.run())
+    blocks = page_of(at).chat.setup.knobs.blocks
+    assert [(b.kind, b.name) for b in blocks] == [
+        ("facts", "facts"),
+        ("static", "about_user"),
+        ("static", "hours"),
+    ]
+    assert (blocks[2].content, blocks[2].priority) == ("Opens at 6:30.", 4)
+    at = say(at, "When does it open?")
+    sent = page_of(at).chat.trace(2).assembly.messages
+    assert any("<hours>" in message.text for message in sent)
+
+
 def test_knobs_in_the_sidebar_are_those_of_the_strategy(visit):
     """A change is kept with the session and the next prompt is drawn with it, no model asked."""
     at = visit()
