@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ui.lab.proposing import Proposing
     from ui.lab.running import Running
 
+ALL = -1  # all conversations of a file at once
 Named = tuple[str, SweepResult]
 """A sweep and what it is called."""
 
@@ -61,13 +62,19 @@ class Dropped:
     conversation: Conversation
     every: tuple[Conversation, ...] = ()
 
+    @property
+    def chosen(self) -> int:
+        """The place of the conversation that was chosen, from 0, or :data:`ALL`."""
+        return ALL if self.every else self.number
+
 
 @dataclass
 class LabPlace:
     """Where a visitor stands in the lab.
 
     ``table`` are the questions as the table on the page was given them, ``questions`` as edited
-    there; ``version`` grows with every new table. ``values`` are an axis's values as written.
+    there; ``version`` grows with every new table. ``number`` is the conversation of a dropped file
+    that is wanted. ``values`` are an axis's values as written.
     ``chosen`` is the cell that is looked at; ``asked``, the miss whose reason is shown, is a
     question by its number and a message by its index.
     ``prepared`` are the conversations of the sweep of ``result``, in the order of its questions;
@@ -78,6 +85,7 @@ class LabPlace:
     source: str = SESSION
     sample: str = ""
     dropped: Dropped | None = None
+    number: int = 0
     subject: Subject | None = None
     questions: tuple[RecallQuestion, ...] = ()
     table: tuple[RecallQuestion, ...] = ()

@@ -13,16 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from memory_core.errors import InvalidInput, MemoryInspectorError
+from memory_core.errors import InvalidInput
 from memory_core.interchange import Conversation, conversations, preview
 from memory_core.interchange.storing import imported_before, store_conversation
 from memory_core.lab.inputs import from_sample
 from memory_core.questions import RecallQuestion
 from memory_core.stores.protocols import SessionKey
 from memory_core.tokens import TokenCounter
-from ui import problems, resources, sessions
-from ui.lab.place import FILE, SAMPLE, SESSION, SOURCES, Dropped, LabPlace, Subject, place_of
+from ui import problems, sessions
+from ui.lab.place import (
+    ALL,
+    FILE,
+    SAMPLE,
+    SESSION,
+    SOURCES,
+    Dropped,
+    LabPlace,
+    Subject,
+    place_of,
+)
 from ui.player import samples
+from ui.progress import bar
 from ui.sessions_page.actions import new_id
 from ui.state import PageState, mine, seed, value_of
 from ui.view_models.lab_questions import of_sample
@@ -34,7 +45,6 @@ if TYPE_CHECKING:
 
 _SOURCE, _SAMPLE, _FILE, _NUMBER = "lab-source", "lab-sample", "lab-file", "lab-number"
 _NOTICES = 50
-ALL = -1  # all conversations of a file at once
 
 
 def draw(page: PageState, engine: Engine, place: LabPlace) -> None:
@@ -121,6 +131,9 @@ def _file(page: PageState, engine: Engine, place: LabPlace) -> None:
         place.dropped = None
         place.leave()
         place.dropped = _read(file)
+        place.number = place.dropped.chosen
+    if place.dropped is not None and file is not None and place.number != place.dropped.chosen:
+        place.dropped = _turned(place.dropped, file, place.number)
     dropped = place.dropped
     if dropped is None:
         place.leave()
@@ -147,25 +160,29 @@ def _file(page: PageState, engine: Engine, place: LabPlace) -> None:
     before = imported_before(engine.sessions(page.user), conversation=one.fingerprint)
     if before:
         st.caption(problems.plain(f"Kept already as the session “{before[0].title}”."))
-    else:
-        st.button("Keep it as a session too", key="lab-store", on_click=_store)
+    elif st.button("Keep it as a session too", key="lab-store"):
+        _store(page, engine, place, dropped)
 
 
 def _read(file: Any) -> Dropped:
     data = file.getvalue()
-    bar = st.progress(0.0, "Reading the file")
-
-    def move(done: int, total: int) -> None:
-        bar.progress(min(1.0, done / max(total, 1)))
-
-    try:
+    with bar("Reading the file") as move:
         told = preview(BytesIO(data), name=file.name, progress=move)
-    finally:
-        bar.empty()
     if not told.conversations:
         raise InvalidInput("The file holds no conversation.")
     first = next((n for n, row in enumerate(told.conversations) if row.questions), 0)
     return Dropped(file.file_id, told, first, _nth(data, file.name, first))
+
+
+def _turned(dropped: Dropped, file: Any, number: int) -> Dropped:
+    """Read another conversation of a file, or all that have questions."""
+    data = file.getvalue()
+    if number != ALL:
+        one = _nth(data, file.name, number)
+        return replace(dropped, number=number, conversation=one, every=())
+    with bar("Reading the conversations") as move:
+        every = conversations(BytesIO(data), name=file.name, progress=move)
+        return replace(dropped, every=tuple(one for one in every if one.questions))
 
 
 def _told(dropped: Dropped) -> None:
@@ -183,7 +200,7 @@ def _told(dropped: Dropped) -> None:
 def _which(dropped: Dropped) -> None:
     rows = dropped.preview.conversations
     several = sum(row.questions > 0 for row in rows) > 1
-    seed(_NUMBER, ALL if dropped.every else dropped.number)
+    seed(_NUMBER, dropped.chosen)
     st.selectbox(
         "Which conversation",
         [*([ALL] if several else []), *range(len(rows))],
@@ -200,29 +217,27 @@ def _which(dropped: Dropped) -> None:
 
 def _nth(data: bytes, name: str, number: int) -> Conversation:
     """Read one conversation of a file, by its place from 0."""
-    return next(islice(conversations(BytesIO(data), name=name), number, None))
+    with bar("Reading the conversation") as move:
+        found = conversations(BytesIO(data), name=name, progress=move)
+        return next(islice(found, number, None))
 
 
-def _store() -> None:
+def _store(page: PageState, engine: Engine, place: LabPlace, dropped: Dropped) -> None:
     """Store the conversation and open it, so that a setting can be applied to it."""
-    page, engine = mine(), resources.engine()
-    dropped = place_of(page).dropped
-    if engine is None or dropped is None:
-        return
-    place, key = place_of(page), SessionKey(page.user, new_id())
-    try:
+    key = SessionKey(page.user, new_id())
+    with bar("Keeping it as a session") as move:
         store_conversation(
             dropped.conversation,
             store=engine.store,
             key=key,
             counter=TokenCounter(),
             file=dropped.preview.fingerprint,
+            progress=move,
         )
-        engine.index_soon(page.user)
-        sessions.open_session(page, engine, engine.store.session(key))
-        place.told = "Kept as a session and opened; what you apply goes to it."
-    except MemoryInspectorError as exc:
-        place.error = exc
+    engine.index_soon(page.user)
+    sessions.open_session(page, engine, engine.store.session(key))
+    place.told = "Kept as a session and opened; what you apply goes to it."
+    st.rerun()
 
 
 def _to_source() -> None:
@@ -234,20 +249,7 @@ def _to_sample() -> None:
 
 
 def _to_number() -> None:
-    place, file, number = place_of(mine()), value_of(_FILE), int(value_of(_NUMBER))
-    if place.dropped is None or file is None:
-        return
-    try:
-        if number == ALL:
-            every = conversations(BytesIO(file.getvalue()), name=file.name)
-            kept = tuple(one for one in every if one.questions)
-            place.dropped = replace(place.dropped, every=kept)
-            return
-        one = _nth(file.getvalue(), file.name, number)
-    except MemoryInspectorError as exc:
-        place.error = exc
-    else:
-        place.dropped = replace(place.dropped, number=number, conversation=one, every=())
+    place_of(mine()).number = int(value_of(_NUMBER))
 
 
 def _try_sample() -> None:

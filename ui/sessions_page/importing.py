@@ -21,6 +21,7 @@ from memory_core.portable_format import FORMAT, read_bundle
 from memory_core.stores.protocols import SessionInfo, SessionKey
 from memory_core.tokens import TokenCounter
 from ui import problems
+from ui.progress import bar
 from ui.sessions_page.actions import new_id
 from ui.sessions_page.place import SESSIONS, SessionsPlace, Uploaded, place_of
 from ui.state import PageState, value_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _AGAIN, _BRANCHES, _REMEMBER = "import-again", "import-branches", "import-remember"
 _NATIVE = re.compile(rb'"format":\s*"' + FORMAT.encode() + b'"')
+Move = Callable[[int, int], None]
 _LOOK = 2_000  # bytes in which an export of this program names itself
 
 
@@ -65,14 +67,8 @@ def _read(place: SessionsPlace, file: Any, *, branches: bool) -> Uploaded:
         if _NATIVE.search(data[:_LOOK]):
             place.uploaded = Uploaded(name, data, bundle=read_bundle(_text(data)))
         else:
-            bar = st.progress(0.0, "Reading the file")
-            told = preview(
-                BytesIO(data),
-                name=file.name,
-                branches=branches,
-                progress=_into(bar),
-            )
-            bar.empty()
+            with bar("Reading the file") as move:
+                told = preview(BytesIO(data), name=file.name, branches=branches, progress=move)
             place.uploaded = Uploaded(name, data, preview=told)
     return place.uploaded
 
@@ -131,27 +127,28 @@ def _draw(view: Incoming) -> None:
 
 def _store(page: PageState, engine: Engine, uploaded: Uploaded) -> None:
     place, again = place_of(page), bool(value_of(_AGAIN))
-    bar = st.progress(0.0, "Storing")
     if uploaded.bundle is not None:
-        done = import_bundle(
-            engine.store,
-            uploaded.bundle,
-            user=page.user,
-            new_id=new_id if again else None,
-            progress=_into(bar),
-        )
+        with bar("Storing") as move:
+            done = import_bundle(
+                engine.store,
+                uploaded.bundle,
+                user=page.user,
+                new_id=new_id if again else None,
+                progress=move,
+            )
         said = f"Stored {plural(len(done.sessions), 'session')}, {plural(done.turns, 'turn')}."
         if done.kept:
             said += f" Kept as they are: {len(done.kept):,}."
     else:
-        said = _store_conversations(page, engine, uploaded, again=again, bar=bar)
+        with bar("Storing") as move:
+            said = _store_conversations(page, engine, uploaded, again=again, move=move)
     engine.index_soon(page.user)
     place.said, place.view, place.uploaded = said, SESSIONS, None
     st.rerun()
 
 
 def _store_conversations(
-    page: PageState, engine: Engine, uploaded: Uploaded, *, again: bool, bar: Any
+    page: PageState, engine: Engine, uploaded: Uploaded, *, again: bool, move: Move
 ) -> str:
     told = uploaded.preview
     if told is None:
@@ -170,20 +167,16 @@ def _store_conversations(
             counter=counter,
             file=told.fingerprint,
             remember=bool(value_of(_REMEMBER, default=True)),
+            progress=_part(move, stored + skipped, len(told.conversations)),
         )
         stored += 1
-        bar.progress((stored + skipped) / max(len(told.conversations), 1))
     more = f" {plural(skipped, 'session')} were here already." if skipped else ""
     return f"Stored {plural(stored, 'session')}.{more}"
 
 
-def _into(bar: Any) -> Callable[[int, int], None]:
-    """Return what moves a progress bar."""
-
-    def move(done: int, total: int) -> None:
-        bar.progress(min(1.0, done / max(total, 1)))
-
-    return move
+def _part(move: Move, done: int, count: int) -> Move:
+    """Return what moves a bar through one of several conversations."""
+    return lambda at, total: move(round(1_000 * (done + at / max(total, 1))), 1_000 * count)
 
 
 def _titles(infos: Sequence[SessionInfo]) -> str:
