@@ -2,7 +2,7 @@
 
 Plain values that a page can draw before LlamaIndex is loaded. :class:`Setup` is what a session
 chose; :mod:`memory_core.native.opening` makes the objects. ``docs/strategies.md`` holds
-:func:`table` and :func:`pairing_table`; a test keeps them the same.
+the Markdown of :func:`table` and its like; a test keeps them the same.
 """
 
 from __future__ import annotations
@@ -357,42 +357,75 @@ def setup_from_json(value: Mapping[str, Json]) -> Setup:
     return Setup(strategy.id, agent.id, knobs)
 
 
-def table() -> str:
-    """Return the strategies as a Markdown table."""
-    head = (
-        "| Strategy | Keeps | Forgets, and when | Model calls | Embeddings | Tokens a turn "
-        "| Choose it for | Older names |"
+@dataclass(frozen=True)
+class Table:
+    """A table for people: the first cell of each row names it. ``below`` are numbered notes."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    below: tuple[str, ...] = ()
+
+    @property
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        lines = [f"| {' | '.join(self.head)} |", "|" + " --- |" * len(self.head)]
+        lines += [f"| **{name}** | {' | '.join(cells)} |" for name, *cells in self.rows]
+        notes = [f"{number}. {note}" for number, note in enumerate(self.below, 1)]
+        return "\n".join([*lines, *(["", *notes] if notes else [])])
+
+
+def table() -> Table:
+    """Return what each strategy keeps, forgets and costs, and when to choose it."""
+    return Table(
+        (
+            "Strategy",
+            "Keeps",
+            "Forgets, and when",
+            "Model calls",
+            "Embeddings",
+            "Tokens a turn",
+            "Choose it for",
+            "Older names",
+        ),
+        tuple(
+            (
+                s.title,
+                s.keeps,
+                s.forgets,
+                s.calls,
+                s.embeddings,
+                s.tokens,
+                s.choose,
+                ", ".join(s.old_names),
+            )
+            for s in STRATEGIES
+        ),
     )
-    rows = [
-        f"| **{s.title}** | {s.keeps} | {s.forgets} | {s.calls} | {s.embeddings} | {s.tokens} "
-        f"| {s.choose} | {', '.join(s.old_names)} |"
-        for s in STRATEGIES
-    ]
-    return "\n".join([head, "|" + " --- |" * 8, *rows])
 
 
-def agent_table() -> str:
-    """Return the agents as a Markdown table."""
-    head = "| Agent | What it does | Asks its memory | Older names |"
-    rows = [
-        f"| **{a.title}** | {a.about} | {a.question} | {', '.join(a.old_names)} |" for a in AGENTS
-    ]
-    return "\n".join([head, "|" + " --- |" * 4, *rows])
+def agent_table() -> Table:
+    """Return what each agent does and how it asks its memory."""
+    return Table(
+        ("Agent", "What it does", "Asks its memory", "Older names"),
+        tuple((a.title, a.about, a.question, ", ".join(a.old_names)) for a in AGENTS),
+    )
 
 
-def pairing_table() -> str:
-    """Return which strategy runs in which agent as a Markdown table, with notes below it."""
+def pairing_table() -> Table:
+    """Return which strategy runs in which agent, with notes below it."""
     notes: dict[str, int] = {}
     rows = []
     for strategy in STRATEGIES:
-        cells = []
+        cells = [strategy.title]
         for agent in AGENTS:
             together = pairing(strategy.id, agent.id)
             mark = "yes" if together.works else "no"
             if together.note:
                 mark += f" ({notes.setdefault(together.note, len(notes) + 1)})"
             cells.append(mark)
-        rows.append(f"| **{strategy.title}** | {' | '.join(cells)} |")
-    head = f"| Strategy | {' | '.join(agent.title for agent in AGENTS)} |"
-    below = [f"{number}. {note[0].upper()}{note[1:]}." for note, number in notes.items()]
-    return "\n".join([head, "|" + " --- |" * (len(AGENTS) + 1), *rows, "", *below])
+        rows.append(tuple(cells))
+    return Table(
+        ("Strategy", *(agent.title for agent in AGENTS)),
+        tuple(rows),
+        tuple(f"{note[0].upper()}{note[1:]}." for note in notes),
+    )
