@@ -11,6 +11,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -48,6 +49,7 @@ from memory_core.native.opening import (
 from memory_core.on_request import OnRequest
 from memory_core.prompt import Assembly
 from memory_core.recording import RecordingLLM
+from memory_core.records import Sees
 from memory_core.session import Session, utc_now
 from memory_core.settings import MemorySettings
 from memory_core.state import AgentState
@@ -125,8 +127,8 @@ class Engine:
             settings=settings,
             longterm=self.longterm,
         )
-        known = [*self.store.sessions(key.user), *self.store.sessions(key.user, deleted=True)]
-        session.sees = visible(known, key.session)
+        session.look = partial(self._sight, session)
+        session.sees = session.look()
         return Chat(
             session, model=model, llm=build_llm(model, key=key_text), opens=self._open_strategy
         )
@@ -162,6 +164,16 @@ class Engine:
         except BaseException:
             self.purge(copy.key)
             raise
+
+    def _sight(self, session: Session) -> Sees | None:
+        """Return which of the user's memories a session sees now: forks are made meanwhile."""
+        user = session.key.user
+        try:
+            known = [*self.store.sessions(user), *self.store.sessions(user, deleted=True)]
+        except MemoryInspectorError as exc:
+            log.warning("forks are not looked for: %s", exc)
+            return session.sees
+        return visible(known, session.key.session)
 
     def _open_strategy(self, session: Session, setup: Setup) -> tuple[Memory, Runner | None]:
         """Open a strategy on a session: its memory, and what answers with it if not our agent."""

@@ -16,12 +16,10 @@ from datetime import datetime
 from memory_core.copying import copy_session
 from memory_core.errors import NotFound
 from memory_core.messages import Message
-from memory_core.records import FORGOTTEN, REMEMBERED, record_id
+from memory_core.records import FORGOTTEN, REMEMBERED, Sees, record_id
 from memory_core.session import utc_now
 from memory_core.stores.protocols import MemoryRecord, SessionInfo, SessionKey, Store
 from memory_core.trace import TurnTrace, trace_from_json
-
-Sees = Callable[[MemoryRecord], bool]
 
 
 def fork_session(

@@ -31,6 +31,7 @@ MAX_FACT_CHARACTERS = 20_000
 
 Plan = tuple[list[MemoryRecord], list[MemoryWrite]]
 Find = Callable[[str], MemoryRecord | None]
+Sees = Callable[[MemoryRecord], bool]  # whether a session sees a memory of its user
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from memory_core.buffer import History
 from memory_core.longterm import LongTermMemory
 from memory_core.messages import Json, Message, StoredMessage, repair
+from memory_core.records import Sees
 from memory_core.settings import MemorySettings
 from memory_core.state import AgentState, KeyFact, diff
 from memory_core.stores.protocols import MemoryRecord, SessionKey, Store, TurnRecord
@@ -114,7 +115,8 @@ class Session:
         self.clock = clock
         self.strategy = strategy
         self.knobs: Mapping[str, Json] = knobs or {}
-        self.sees: Callable[[MemoryRecord], bool] | None = None  # None: all of the user's memories
+        self.sees: Sees | None = None  # None: all of the user's memories
+        self.look: Callable[[], Sees | None] | None = None  # what it sees now, asked every turn
         self.lock = threading.RLock()
         self.turn: OpenTurn | None = None
         self.last_turn = 0
@@ -165,6 +167,8 @@ class Session:
             summary = self.summary
             if supersedes:
                 self._go_back(supersedes)
+            if self.look is not None:
+                self.sees = self.look()
             self.turn = OpenTurn(
                 number=self.last_turn + 1,
                 started=self.clock(),

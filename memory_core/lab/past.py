@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory_core.forking import Sees, told_in
+from memory_core.forking import told_in
 from memory_core.messages import repair_text
 from memory_core.ranking import Candidates
-from memory_core.records import FORGOTTEN, REMEMBERED, vector_id
+from memory_core.records import FORGOTTEN, REMEMBERED, Sees, vector_id
 from memory_core.shelf import Shelf
 from memory_core.stores.protocols import MemoryRecord
 from memory_core.stores.vectors.base import Vectors

@@ -6,10 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory_core.config import EngineConfig
+from memory_core.engine import open_engine
 from memory_core.errors import NotFound
 from memory_core.forking import fork_session, forked_from, visible
 from memory_core.lab.past import PastMemories
 from memory_core.lab.replay import Replay
+from memory_core.models.catalogue import ModelChoice
+from memory_core.settings import MemorySettings
 from memory_core.stores.protocols import SessionKey
 from memory_core.testing import HashEmbedder
 from tests.core.lab.test_replay import Live, played
@@ -164,3 +168,23 @@ def test_a_turn_that_is_not_there_leaves_nothing_behind(live):
     with pytest.raises(NotFound):
         fork_session(live.engine.store, SessionKey("local", "none"), 1, title="x")
     assert len(live.engine.store.sessions("local")) == 1
+
+
+def test_an_open_chat_does_not_see_a_fork_made_meanwhile(tmp_path):
+    """What is said in a fork is not recalled in the original that stayed open, nor otherwise."""
+    engine = open_engine(EngineConfig(folder=tmp_path))
+    knobs = MemorySettings(token_limit=300, threshold=-1, top_k=9, summarise=False, tools=False)
+    original = engine.chat(
+        engine.create("local", "one", settings={}).key, settings=knobs, model=ModelChoice()
+    )
+    original.play("The oven is red.", "Noted. " * 30)
+    fork = engine.chat(engine.fork(original.key, 1, "two").key, settings=knobs, model=ModelChoice())
+    fork.play("The tower is tall.", "Noted. " * 30)
+    original.play("The cake is for Ana.", "Noted. " * 30)
+    for chat, other in ((original, "tower"), (fork, "cake")):
+        trace = chat.play("The tower or the cake?", "Well.")
+        recall = trace.assembly.recall
+        texts = [hit.text for hit in (*recall.hits, *(hit for hit, _ in recall.near))]
+        assert texts
+        assert not any(other in text for text in texts if "or the" not in text)
+    engine.close()
