@@ -23,6 +23,19 @@ _LEAST_LIMIT = 64  # tokens, of the slider; a link may set less
 
 _SCOPES = {ALL_SESSIONS: "all my sessions", THIS_SESSION: "this session"}
 _METHODS = {HYBRID: "meaning and words", DENSE: "meaning (cosine)", BM25: "words (BM25)"}
+_WEIGHTS = {
+    "weight_dense": ("Likeness of meaning", 10.0, 0.1, "Cosine of question and memory."),
+    "weight_bm25": ("Words in common", 10.0, 0.1, "BM25, as a share of a word for word match."),
+    "weight_neighbours": (
+        "Neighbours",
+        2.0,
+        0.1,
+        "How much of their score the turns before and after lend a memory.",
+    ),
+    "weight_recency": ("Recency", 1.0, 0.05, "How much a new memory gains over an old one."),
+    "recency_days": ("Half-life of recency, days", 36_500.0, 1.0, "The age at which it is half."),
+    "diversity": ("Diversity", 1.0, 0.05, "How much likeness to a better hit costs."),
+}
 _RULES = {EXACT: "exact count", LLAMA_INDEX: "ChatMemoryBuffer's"}
 
 
@@ -111,6 +124,7 @@ def _more(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: boo
             args=(name, *args),
             disabled=disabled,
         )
+    _signals(settings, args, disabled=disabled)
     for name, label in (
         ("context_window", "Context window, tokens"),
         ("reply_reserve", "Kept for the reply, tokens"),
@@ -129,6 +143,26 @@ def _more(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: boo
             disabled=disabled,
         )
     _system_prompt(settings, args, disabled=disabled)
+
+
+def _signals(settings: MemorySettings, args: tuple[Sequence[str]], *, disabled: bool) -> None:
+    """Draw what a memory's score is made of; the weights count where both signals are searched."""
+    with st.popover("Weights of a search", icon=":material/balance:", key="search-weights"):
+        for name, (label, most, step, told) in _WEIGHTS.items():
+            seed(_key(name), getattr(settings, name))
+            st.number_input(
+                label,
+                min_value=0.0 if name != "recency_days" else 0.01,
+                max_value=most,
+                step=step,
+                key=_key(name),
+                help=told,
+                on_change=_changed,
+                args=(name, *args),
+                disabled=disabled or (settings.recall_method != HYBRID and name != "diversity"),
+            )
+        if settings.recall_method != HYBRID:
+            st.caption("The weights count for recall by meaning and words.")
 
 
 def _switch(

@@ -43,6 +43,26 @@ def test_frame_is_drawn_before_the_engine_is_there(monkeypatch):
     assert "engine is loading" in captions(at)
 
 
+def test_every_weight_of_a_search_is_a_knob(visit, engine):
+    """What a memory's score is made of can be turned, and is used and kept with the session."""
+    at = visit()
+    at.session_state["more-settings"] = True
+    checked(at.run())
+    weights = {
+        "weight_dense": 0.5,
+        "weight_bm25": 2.0,
+        "weight_neighbours": 0.1,
+        "weight_recency": 0.3,
+        "recency_days": 7.0,
+        "diversity": 0.2,
+    }
+    for name, value in weights.items():
+        named(at.number_input, f"knob-{name}").set_value(value)
+        checked(at.run())
+    settings = page_of(at).settings
+    assert {name: getattr(settings, name) for name in weights} == weights
+
+
 def test_message_sent_before_the_engine_is_there_is_answered(monkeypatch):
     """What is typed while the engine loads is shown, kept, and answered when it is ready."""
     start = resources.Loader.start
