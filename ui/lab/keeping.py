@@ -112,9 +112,7 @@ def _kept(found: list[Saved], *, at_hand: bool) -> None:
 def _change(one: Saved) -> None:
     """Draw what renames and what deletes a saved sweep; deleting is asked about once more."""
     key = f"{_TITLE}-{one.file.name}"
-    if value_of(key) is None:
-        seed(key, one.name)
-    st.text_input("Another name", key=key, max_chars=_MOST_NAME)
+    st.text_input("Another name", key=key, max_chars=_MOST_NAME, placeholder=excerpt(one.name, 60))
     st.button("Rename", key="lab-rename", icon=":material/edit:", on_click=_rename, args=(key,))
     sure = st.checkbox("It cannot be undone: I want it gone", key=f"lab-sure-{one.file.name}")
     st.button(
