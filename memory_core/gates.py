@@ -44,12 +44,14 @@ class Item:
 
     ``index`` is a message's place among the active messages of that turn; for a memory that of
     the newest message it was made from (``made_from``), if it was said in this session.
+    ``made_into`` are the memories made of a message, where a search does not name its messages.
     """
 
     kind: str
     id: str
     index: int | None = None
     made_from: tuple[str, ...] = ()
+    made_into: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def place_of(item: Item, assembly: Assembly) -> str:
     if item.kind == MESSAGE:
         if item.id in held.messages:
             return "word for word in the buffer"
-        return "in a memory that was retrieved" if item.id in held.carried else ""
+        again = item.id in held.carried or not set(item.made_into).isdisjoint(held.memories)
+        return "in a memory that was retrieved" if again else ""
     if item.kind == MEMORY:
         if item.id in held.memories:
             return "among the retrieved memories"
@@ -128,7 +131,8 @@ def routes_of(
 def found_for(item: Item, assembly: Assembly) -> SearchResult | None:
     """Return the search result a thing turned up as (the best memory of a message) and its stop."""
     for hit, out in searched(assembly):
-        if hit.id == item.id or (item.kind == MESSAGE and item.id in hit.message_ids):
+        mine = item.id in hit.message_ids or hit.id in item.made_into
+        if hit.id == item.id or (item.kind == MESSAGE and mine):
             return hit, out
     return None
 

@@ -52,7 +52,7 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
     if bar.free:
         data.append(_plain_bar("free", bar.free, translucent(GREY, 0.15)))
     foot = _BAR_FOOT if turns else 0.0
-    shapes = [_line_at(bar.limit, top=1.0, bottom=foot)] if bar.limit else []
+    shapes = [] if bar.history else [_line_at(bar.limit, top=1.0, bottom=foot)]
     if bar.reserve and reserve_start < end:
         shapes.append(_reserve_box(reserve_start, end, bottom=foot))
     layout: Figure = {
@@ -65,7 +65,7 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
         "xaxis": {**_QUIET_AXIS, "range": [0, max(end, 1)], "showticklabels": False},
         "yaxis": {**_QUIET_AXIS, "domain": [foot, 1.0], "showticklabels": False},
         "shapes": shapes,
-        "annotations": [_note_at(bar.limit, f"limit {bar.limit:,}", end)] if bar.limit else [],
+        "annotations": [] if bar.history else [_note_at(bar.limit, f"limit {bar.limit:,}", end)],
         "bargap": 0.08,
     }
     if turns:
@@ -80,7 +80,7 @@ def retrieved_figure(view: RetrievedView) -> Figure:
     """Return hits and near misses as bars on one score axis, with the threshold line."""
     rows = [*view.hits, *view.near]
     names = [row.label for row in rows]
-    scores = [row.score for row in rows]
+    scores, line = [row.score for row in rows], view.threshold
     span = [min([0.0, *scores]), max([1.0, *scores])]
     return {
         "data": [
@@ -102,8 +102,10 @@ def retrieved_figure(view: RetrievedView) -> Figure:
                 "categoryorder": "array",
                 "categoryarray": names,
             },
-            "shapes": [_line_at(view.threshold, top=1.0, bottom=0.0)],
-            "annotations": [_note_at(view.threshold, f"threshold {view.threshold:.2f}", span[1])],
+            "shapes": [_line_at(line, top=1.0, bottom=0.0)] if line is not None else [],
+            "annotations": [_note_at(line, f"threshold {line:.2f}", span[1])]
+            if line is not None
+            else [],
         },
     }
 

@@ -41,15 +41,15 @@ def draw() -> None:
 
 
 def table_html(shown: Table) -> str:
-    """Return a table that scrolls sideways where the window is narrow, its first column fixed."""
+    """Return a table that scrolls sideways where the window is narrow."""
     line = "border:1px solid #8C8C8C66;padding:.35em .6em;text-align:left;vertical-align:top"
-    fixed = f"{line};position:sticky;left:0;background:Canvas;max-width:11em"
+    first = f"{line};max-width:11em"
     head = "".join(
-        f'<th scope="col" style="{line if n else fixed}">{escape(name)}</th>'
+        f'<th scope="col" style="{line if n else first}">{escape(name)}</th>'
         for n, name in enumerate(shown.head)
     )
     rows = "".join(
-        f'<tr><th scope="row" style="{fixed}">{escape(name)}</th>'
+        f'<tr><th scope="row" style="{first}">{escape(name)}</th>'
         + "".join(f'<td style="{line}">{escape(cell)}</td>' for cell in cells)
         + "</tr>"
         for name, *cells in shown.rows

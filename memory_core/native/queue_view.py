@@ -163,7 +163,7 @@ class QueueView:
                 continue
             known = total > limit and block.priority > 0
             reason = (
-                f"dropped whole: blocks and history need {total:,} tokens, the limit is "
+                f"blocks and history need {total:,} tokens, the limit is "
                 f"{limit:,}; of priorities above 0 the lowest goes first, this one is "
                 f"{block.priority}"
             )

@@ -61,7 +61,7 @@ def test_a_dropped_block_says_by_which_numbers_and_what_it_held():
     assert "oven" in searched.text
     recall = trace.assembly.recall
     assert not recall.hits
-    assert {out.reason for _, out in recall.near} == {searched.standing}
+    assert {f"dropped whole: {out.reason}" for _, out in recall.near} == {searched.standing}
 
 
 def test_what_went_into_which_block_when_is_told():

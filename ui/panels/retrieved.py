@@ -32,7 +32,7 @@ def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
     st.caption(f"searched for · {plain(view.about)}")
     st.code(excerpt(view.query, _QUERY), language=None, wrap_lines=True)
     st.plotly_chart(retrieved_figure(view), key="chart-retrieved", config=CONFIG, alt=view.alt)
-    picked = _table((*view.hits, *view.near), view.metric, scene.turn)
+    picked = _table((*view.hits, *view.near), view, scene.turn)
     if picked is not None:
         told = f"{picked.label} · {picked.signals or 'no signals'} · {picked.reason or 'in'}"
         st.caption(plain(told))
@@ -56,20 +56,24 @@ def _nothing(view: RetrievedView, *, ours: bool) -> str:
     )
 
 
-def _table(rows: Sequence[HitRow], metric: str, turn: int) -> HitRow | None:
+def _table(rows: Sequence[HitRow], view: RetrievedView, turn: int) -> HitRow | None:
     raw = st.toggle("Raw distances", key=_RAW, help="The index's own number and its metric.")
-    order = ["rank", "turn", "score", "gate", "text", "tokens"]
-    if raw:
-        order[3:3] = ["cosine", f"{metric} distance"]
+    score = "score" if view.ours else "class's score"  # which may be no similarity at all
+    distance = f"{view.metric} distance"
+    order = ["rank", "turn", score, "gate", "text", "tokens"]
+    if raw or not view.ours:
+        order[3:3] = ["cosine", distance] if raw else ["cosine"]
+    if all(row.turn is None for row in rows):
+        order.remove("turn")
     event = st.dataframe(
         columns(
             [
                 {
                     "rank": row.rank or None,
                     "turn": row.turn,
-                    "score": round(row.score, 3),
+                    score: round(row.score, 3),
                     "cosine": round(row.similarity, 3),
-                    f"{metric} distance": round(row.distance, 4),
+                    distance: round(row.distance, 4),
                     "gate": f"{row.gate}: {row.reason}" if row.gate else "✓ in",
                     "text": excerpt(row.text, 60),
                     "tokens": row.tokens,

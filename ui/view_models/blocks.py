@@ -113,7 +113,7 @@ def _kind(block: Mapping[str, Json], facts: int) -> str:
 
 def _why(kind: str, out: Omission | None) -> str:
     if out is not None:
-        return out.reason
+        return f"dropped whole: {out.reason}"
     return {
         "facts": "holds no fact yet: facts are read out of what the queue flushes",
         "vector": "found nothing: it holds what the queue flushed, and searches for each prompt",

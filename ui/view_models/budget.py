@@ -49,8 +49,8 @@ class BudgetBar:
     @property
     def headline(self) -> str:
         """Tokens against limit and window, in one line."""
-        if not self.limit:
-            return " · ".join(filter(None, (f"{self.tokens:,} tokens", self.history)))
+        if self.history:
+            return f"{self.tokens:,} tokens · {self.history}"
         state = f"{self.over:,} over the limit" if self.over else f"{self.free:,} free"
         return (
             f"{self.tokens:,} of {self.limit:,} tokens · {state} · "
@@ -93,7 +93,7 @@ def budget_bar(assembly: Assembly) -> BudgetBar:
         window=window,
         reserve=reserve,
         free=max(0, limit - total),
-        over=max(0, total - limit) if limit else 0,
+        over=max(0, total - limit) if allotment is not None else 0,
         notes=assembly.notes,
         history=_history(assembly.window) if allotment is None else "",
     )

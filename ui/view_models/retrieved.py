@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memory_core.prompt import Assembly, Hit, Omission, Recall
+from memory_core.prompt import Assembly, Gate, Hit, Omission, Recall
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,22 @@ class HitRow:
 
 @dataclass(frozen=True)
 class RetrievedView:
-    """One search. ``skipped`` says why none was made; ``warnings`` what to distrust."""
+    """One search. ``skipped`` says why none was made; ``warnings`` what to distrust.
+
+    ``threshold`` is the least score that goes in, ``None`` where the strategy has none; ``ours``
+    is false for a search of LlamaIndex's, whose scores are its own.
+    """
 
     query: str
     hits: tuple[HitRow, ...]
     near: tuple[HitRow, ...]
-    threshold: float
+    threshold: float | None
     metric: str
     searched: int
     about: str
     skipped: str
     warnings: tuple[str, ...]
+    ours: bool = True
 
     @property
     def label(self) -> str:
@@ -55,12 +60,13 @@ class RetrievedView:
         """The score chart in words."""
         hits = ", ".join(f"{r.label} {r.score:.2f}" for r in self.hits) or "none"
         near = ", ".join(f"{r.label} {r.score:.2f} ({r.gate})" for r in self.near) or "none"
-        return f"Scores against threshold {self.threshold:.2f}. In: {hits}. Near misses: {near}."
+        line = f"threshold {self.threshold:.2f}" if self.threshold is not None else "no threshold"
+        return f"Scores against {line}. In: {hits}. Near misses: {near}."
 
 
 def retrieved_view(assembly: Assembly, *, threshold: float) -> RetrievedView:
     """Return the search behind a prompt."""
-    recall = assembly.recall
+    recall, ours = assembly.recall, assembly.allotment is not None
     if recall is None:
         return RetrievedView("", (), (), threshold, "", 0, "", "Recall is off.", ())
     scope = {"session": "this session", "user": "all sessions"}.get(recall.scope, recall.scope)
@@ -73,13 +79,20 @@ def retrieved_view(assembly: Assembly, *, threshold: float) -> RetrievedView:
         query=recall.query,
         hits=tuple(_row(hit, None) for hit in recall.hits),
         near=tuple(_row(hit, omission) for hit, omission in recall.near),
-        threshold=threshold,
+        threshold=threshold if ours else _cutoff(recall),
         metric=recall.metric,
         searched=recall.searched,
         about=about,
         skipped=recall.skipped,
         warnings=_warnings(recall),
+        ours=ours,
     )
+
+
+def _cutoff(recall: Recall) -> float | None:
+    """Return the score that a class asked for, as far as what it cut off tells."""
+    cut = [out.available for _, out in recall.near if out.gate is Gate.THRESHOLD]
+    return next((score for score in cut if score is not None), None)
 
 
 def _row(hit: Hit, omission: Omission | None) -> HitRow:

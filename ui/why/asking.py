@@ -194,7 +194,17 @@ class Asking:
         )
         wanted = {self.item} if self.kind == MESSAGE else set(made_from)
         places = [at for at, m in enumerate(messages) if m.id in wanted] if wanted else []
-        return Item(self.kind, self.item, places[-1] if places else None, tuple(made_from))
+        notes = self.chronicle.ledger.notes
+        made_into: tuple[str, ...] = ()
+        if self.kind == MESSAGE and isinstance(self.chronicle.chat.memory, ObservedMemory):
+            made_into = tuple(notes.memories_of.get(self.item, ()))  # its hits name no messages
+        return Item(
+            self.kind,
+            self.item,
+            places[-1] if places else None,
+            tuple(made_from),
+            made_into,
+        )
 
     def _replayed(self, embedder: Embedder) -> Replay:
         chat = self.chronicle.chat
