@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from memory_core.models.embeddings import Embedder
     from memory_core.recording import RecordingLLM
 
+MOST_FACTS = 50
 _CLOSING = 30.0  # seconds to let go of a store
 
 OURS, SUMMARY_BUFFER, FACTS = "layered_played", "chat_summary_memory_buffer", "memory_facts"
@@ -98,6 +99,11 @@ class Maker:
         return RecordingLLM(build_llm(self.model, key=key), recorder=tally, translate=translate)
 
 
+def flush_size(limit: int) -> int:
+    """Return how many tokens leave the queue of ``Memory`` at once under a token limit."""
+    return max(1, limit // 8)
+
+
 class _Tally:
     """Counts the calls of a watched model and keeps nothing of them but the last error."""
 
@@ -147,11 +153,11 @@ def _facts(point: Point, llm: RecordingLLM, counter: TokenCounter) -> Player:
     from memory_core.native.chat_store import QueueJournal, WatchedChatStore, in_memory
 
     limit = point.settings.token_limit
-    block = FactExtractionMemoryBlock(name="facts", llm=llm, max_facts=50)
+    block = FactExtractionMemoryBlock(name="facts", llm=llm, max_facts=MOST_FACTS)
     store = WatchedChatStore(in_memory(), journal=QueueJournal())
     memory = Memory.from_defaults(
         token_limit=limit,
-        token_flush_size=max(1, limit // 8),
+        token_flush_size=flush_size(limit),
         tokenizer_fn=counter.encode,
         memory_blocks=[block],
         chat_store=store,

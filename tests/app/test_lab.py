@@ -211,6 +211,8 @@ def test_a_strategy_that_asks_the_model_is_swept(engine, monkeypatch):
     swept(at, **{"lab-x-token_limit": "200", "lab-y-top_k": "0"})
     (cell,) = page_of(at).lab.result.cells
     assert cell.model_calls > 1
+    assert "strategy: layered → chat_summary_memory_buffer with 200 tokens" in shown(at)
+    assert "ChatSummaryMemoryBuffer" in shown(at)
     monkeypatch.setattr("memory_core.lab.pool._CONNECT_SECONDS", 1)
     at.text_input(key="lab-address").set_value("tcp://127.0.0.1:9")
     checked(at.run())
@@ -220,6 +222,27 @@ def test_a_strategy_that_asks_the_model_is_swept(engine, monkeypatch):
         place.running.join(PATIENCE)
         checked(at.run())
     assert "No Dask scheduler" in at.error[0].value
+
+
+def test_a_cell_of_another_strategy_is_applied_with_its_strategy(engine):
+    """What was measured is what the session runs then; what no session runs is not offered."""
+    play(engine, turns=3)
+    at = sample(open_page(PAGE))
+    at.selectbox(key="lab-mode").set_value("memory_facts")
+    at.number_input(key="lab-jobs").set_value(1)
+    checked(at.run())
+    swept(at, **{"lab-x-token_limit": "700", "lab-y-top_k": "0"})
+    at.button(key="lab-apply").click()
+    checked(at.run())
+    chat = page_of(at).chat
+    assert chat.setup.strategy == "memory_blocks"
+    assert chat.setup.knobs.token_limit == 700
+    assert page_of(at).settings.token_limit == 700
+    at = sample(open_page(PAGE))
+    at.selectbox(key="lab-mode").set_value("tutorial")
+    swept(at)
+    assert "no strategy of a session" in shown(at)
+    assert not any(b.key == "lab-apply" for b in at.button)
 
 
 def test_the_other_planner_and_the_other_measures(engine):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from memory_core.errors import MemoryInspectorError
+from memory_core.lab.setups import embedding_of, setup_of
 from memory_core.settings import MemorySettings
 from ui import problems, sessions
 from ui.charts import CONFIG
@@ -22,7 +23,9 @@ from ui.view_models.text import plural
 
 if TYPE_CHECKING:
     from memory_core.engine import Engine
+    from memory_core.lab.axes import Point
     from memory_core.lab.table import SweepResult
+    from memory_core.strategies import Setup
 
 _KEEP = "lab-keep"
 
@@ -81,8 +84,18 @@ def _recommended(place: LabPlace, result: SweepResult) -> None:
 
 
 def _use(page: PageState, engine: Engine, place: LabPlace, result: SweepResult) -> None:
+    if place.chosen is None or page.chat is None:
+        return
+    point = result.point(result.cell(*place.chosen))
+    setup = setup_of(point)
+    if setup is None:
+        st.caption(
+            "This planner measures what most tutorials build and is no strategy of a session. "
+            "SimpleComposableMemory, chosen beside the model, comes nearest."
+        )
+        return
     settings = chosen_settings(page, place, result)
-    changed = changes(page.settings, settings)
+    changed = _changed(page, settings, setup, point.embedding)
     if changed:
         st.code("\n".join(changed), language=None, wrap_lines=True)
     else:
@@ -96,10 +109,10 @@ def _use(page: PageState, engine: Engine, place: LabPlace, result: SweepResult) 
             icon=":material/check:",
             disabled=not changed or busy,
         ):
-            _apply(page, engine, settings)
+            _apply(page, engine, settings, setup, point)
         with st.popover("Copy as code", icon=":material/code:"):
             st.caption("Runs as it is, beside the package `memory_core`.")
-            st.code(snippet(settings, page.model), language="python")
+            st.code(snippet(settings, page.model, setup), language="python")
 
 
 def chosen_settings(page: PageState, place: LabPlace, result: SweepResult) -> MemorySettings:
@@ -110,9 +123,36 @@ def chosen_settings(page: PageState, place: LabPlace, result: SweepResult) -> Me
     return replace(measured, system_prompt=page.settings.system_prompt)
 
 
-def _apply(page: PageState, engine: Engine, settings: MemorySettings) -> None:
-    changed = "; ".join(changes(page.settings, settings))
+def _changed(page: PageState, settings: MemorySettings, setup: Setup, embedding: str) -> list[str]:
+    """Return what applying would change, a line each."""
+    chat, lines = page.chat, changes(page.settings, settings)
+    if chat is None:
+        return lines
+    now = chat.setup
+    if (now.strategy, now.knobs) != (setup.strategy, setup.knobs):
+        limit = getattr(setup.knobs, "token_limit", None)
+        more = f" with {limit:,} tokens" if limit is not None else ""
+        lines.append(f"strategy: {now.strategy} → {setup.strategy}{more}")
+    used = chat.session.longterm
+    if used is not None and used.embedder.name != embedding:
+        lines.append(f"embedding model: {used.embedder.name} → {embedding}")
+    return lines
+
+
+def _apply(
+    page: PageState, engine: Engine, settings: MemorySettings, setup: Setup, point: Point
+) -> None:
+    chat = page.chat
+    if chat is None:
+        return
+    changed = "; ".join(_changed(page, settings, setup, point.embedding))
+    used, choice = chat.session.longterm, embedding_of(point)
+    now = chat.setup
     try:
+        if used is not None and used.embedder.name != point.embedding and choice is not None:
+            sessions.use_embedding(page, engine, choice)
+        if (now.strategy, now.knobs) != (setup.strategy, setup.knobs):
+            sessions.use_strategy(page, engine, setup)
         sessions.use_settings(page, engine, settings)
     except MemoryInspectorError as exc:
         problems.show(exc)

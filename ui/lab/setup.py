@@ -66,6 +66,14 @@ _ABOUT = {name: (s.title, s.about) for name, s in STRATEGIES.items()} | dict(ASK
 """Who can make the prompts: title and what it does."""
 _MOST = 4_000  # characters of an axis's values
 _HELP = 'As a list "400, 800", a range "1:10" or evenly spaced "500:4000:8".'
+_NAMES = {
+    STRATEGY: f"Of: {', '.join((*STRATEGIES, *ASKING))}.",
+    EMBEDDING: f"Of: {WORDLLAMA}, {MINILM} once downloaded, or the session's own by its name.",
+    SHARES: 'Buffer, retrieved and state: "60/20/20, 40/40/20".',
+    "window_rule": "Of: exact, llama_index.",
+    "recall_method": "Of: dense, bm25, hybrid.",
+}
+"""What the values of an axis may be, where they are no numbers."""
 
 
 def draw(page: PageState, place: LabPlace) -> None:
@@ -167,14 +175,15 @@ def _start(page: PageState, engine: Engine, place: LabPlace) -> Running | None:
         return None
     asked = _inputs(subject, place)
     axes = [Axis.parse(name, values_of(place, name)) for name in (place.x, place.y)]
-    embedders = {engine.embedder.name: engine.embedder}
+    own = (chat.session.longterm or engine.longterm).embedder
+    embedders: dict[str, Embedder] = {own.name: own}
     for at, axis in enumerate(axes):
         if axis.name == EMBEDDING:
-            made = [_embedder(str(kind), engine) for kind in axis.values]
+            made = [_embedder(str(kind), own) for kind in axis.values]
             embedders |= {one.name: one for one in made}
             axes[at] = Axis(EMBEDDING, tuple(one.name for one in made))
     x, y = axes
-    base = Point(page.settings, place.mode, engine.embedder.name)
+    base = Point(page.settings, place.mode, own.name)
     cells = sum(map(len, grid(x, y, base))) * len(asked)
     key = sessions.key_for(page.model, page.api_key)
     address = place.address if is_operator(page.user) else ""
@@ -245,22 +254,22 @@ def _axis(place: LabPlace, key: str, name: str, label: str) -> None:
         f"Values of {TITLES[name]}",
         key=values,
         max_chars=_MOST,
-        help=_HELP,
+        help=_NAMES.get(name, _HELP),
         label_visibility="collapsed",
         on_change=_to_values,
         args=(values, name),
     )
 
 
-def _embedder(kind: str, engine: Engine) -> Embedder:
-    """Return a local embedding model by its kind, or the engine's own by its name."""
-    if kind == engine.embedder.name:
-        return engine.embedder
+def _embedder(kind: str, own: Embedder) -> Embedder:
+    """Return a local embedding model by its kind, or the session's own by its name."""
+    if kind == own.name:
+        return own
     choice = EmbeddingChoice(kind) if kind in (WORDLLAMA, MINILM) else None
     if choice is None or needs_download(choice):
         raise InvalidInput(
             f"There is no embedding model {kind!r:.60} on this machine.",
-            next_step=f"Write {WORDLLAMA}, {MINILM} (once downloaded), {engine.embedder.name}.",
+            next_step=f"Write {WORDLLAMA}, {MINILM} (once downloaded), {own.name}.",
         )
     return build_embedder(choice)
 
