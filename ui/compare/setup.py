@@ -26,7 +26,7 @@ from ui.compare.place import ComparePlace, place_of
 from ui.compare.running import Running
 from ui.resources import secrets
 from ui.state import PageState, mine, seed, value_of
-from ui.view_models.compare import short, unused
+from ui.view_models.compare import long_words, short, unused
 
 if TYPE_CHECKING:
     from memory_core.engine import Engine
@@ -70,6 +70,10 @@ def draw(page: PageState, engine: Engine, place: ComparePlace) -> None:
             on_click=run,
         )
     st.caption(ABOUT[place.mode])
+    turns = len(set(place.conversation.turns)) if place.conversation is not None else 0
+    slow = long_words([draft.configuration for draft in place.drafts], turns)
+    if slow:
+        st.caption(f":material/hourglass_top: {slow}")
 
 
 @st.fragment(run_every=LOOK_IN, key="compare-running")

@@ -25,11 +25,18 @@ from memory_core.lab.comparison import (
 from memory_core.messages import Json
 from memory_core.models.catalogue import OFFLINE, OPENAI, price
 from memory_core.prompt import Source
-from memory_core.strategies import LAYERED, STATELESS, find_agent, find_strategy
+from memory_core.strategies import (
+    LAYERED,
+    STATELESS,
+    default_setup,
+    find_agent,
+    find_strategy,
+)
 from ui.palette import swatch
 from ui.view_models.text import excerpt, plural
 
 LETTERS = "ABCDEF"
+LONG = 150  # turns
 LINE = 110  # characters of a message in a list
 _QUESTION = 90
 _PLACES = {
@@ -40,6 +47,8 @@ _PLACES = {
     "out": "out",
 }
 _NO_CALLS = "0"
+_ALWAYS = ("strategy", "model", "token_limit", "top_k")
+_EVERYBODYS = ("system_prompt", "tools")  # settings that every strategy goes by
 
 
 @dataclass(frozen=True)
@@ -274,13 +283,23 @@ def results(comparison: Comparison, number: int) -> tuple[Result, ...]:
 
 
 def settings_rows(configurations: Sequence[Configuration]) -> list[dict[str, object]]:
-    """Return what the configurations differ in, one setting a row; the strategy always."""
+    """Return what the configurations differ in, one setting a row; strategy and limit always.
+
+    A setting that some of them do not have is left empty there. It is told where those that have
+    it differ, or where one of them does not leave it as it comes.
+    """
     values = [_flat(one) for one in configurations]
+    usual = [
+        _flat(Configuration("", default_setup(one.setup.strategy, one.setup.agent)))
+        for one in configurations
+    ]
     names = dict.fromkeys(name for value in values for name in value)
     rows = []
     for name in names:
-        shown = [_plain(value.get(name)) for value in values]
-        if name in ("strategy", "model") or len(set(shown)) > 1:
+        shown = [_plain(value[name]) if name in value else "" for value in values]
+        differ = len({_plain(value[name]) for value in values if name in value}) > 1
+        changed = any(v[name] != u[name] for v, u in zip(values, usual, strict=True) if name in v)
+        if name in _ALWAYS or differ or (changed and "" in shown):
             row: dict[str, object] = {"setting": name.replace("_", " ")}
             for number, (one, text) in enumerate(zip(configurations, shown, strict=True)):
                 row[named(number, one.name)] = text
@@ -307,6 +326,18 @@ def before_words(one: Configuration, *, plans: bool, mode: str) -> str:
         )
     who = "its model" if mode == ANSWERS else "the offline reader, which stands in"
     return f"{start} The memory's own model calls go to {who}: {own}."
+
+
+def long_words(configurations: Iterable[Configuration], turns: int) -> str:
+    """Return what a long conversation costs in time, empty where it costs little."""
+    classes = [one for one in configurations if one.setup.strategy not in (LAYERED, STATELESS)]
+    if turns <= LONG or not classes:
+        return ""
+    return (
+        f"{turns:,} turns: classes of LlamaIndex's are really run, and some count their whole "
+        "history anew in every turn, which after a few hundred turns takes seconds each. Stop is "
+        "heard after the turn at hand."
+    )
 
 
 def short(one: Configuration) -> str:
@@ -387,19 +418,18 @@ def _flat(one: Configuration) -> dict[str, Json]:
     """Return everything that can be set on a configuration, by name."""
     setup = one.setup.to_json()
     knobs = dict(setup["knobs"]) if one.setup.strategy != LAYERED else {}
-    model = one.model
+    model, settings = one.model, one.settings.to_json()
+    layered = one.setup.strategy == LAYERED
     return {
         "strategy": find_strategy(one.setup.strategy).title,
         "agent": find_agent(one.setup.agent).title,
         "model": model.model if model.kind != OFFLINE else "offline reader",
-        **(one.settings.to_json() if one.setup.strategy == LAYERED else {}),
+        **{name: settings[name] for name in (settings if layered else _EVERYBODYS)},
         **knobs,
     }
 
 
 def _plain(value: Json) -> str:
-    if value is None:
-        return "not set"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
