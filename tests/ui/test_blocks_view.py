@@ -8,6 +8,7 @@ from tests.core.native.rig import Rig, setup_of
 from ui.view_models.blocks import blocks_view
 from ui.view_models.budget import budget_bar
 from ui.view_models.buffer import buffer_view
+from ui.view_models.retrieved import documents_view
 from ui.view_models.strategies import known_as
 from ui.view_models.turn import turn_view
 
@@ -120,6 +121,22 @@ def test_the_line_through_the_list_is_the_rule_of_the_class():
     rig, found = traces(setup_of(s.SUMMARISING_BUFFER, every=4))
     view = buffer_view(rig.session.messages, found[-1].assembly, turn=3)
     assert "counts messages" in view.line
+
+
+def test_documents_of_an_engine_are_a_source_of_their_own():
+    """The chunks with scores stand there, and the question as the engine had it rewritten."""
+    for agent, rewritten in ((s.CONTEXT_ENGINE, False), (s.CONDENSE_ENGINE, True)):
+        rig = Rig(setup_of(s.FULL_HISTORY, agent))
+        rig.say("Where do trams stop in Porto?")
+        trace = rig.say("And the ferries?")[-1].trace
+        view = documents_view(trace.assembly, trace.query)
+        assert view.rewritten == rewritten
+        assert ("rewritten" in view.headline) == rewritten
+        assert view.rows
+        for row in view.rows:
+            assert row.kind.endswith(".md")
+            assert any(row.text in message.text for message in trace.assembly.messages)
+    assert documents_view(traces(setup_of(s.BUFFER))[1][-1].assembly, "Hi") is None
 
 
 def test_names_of_older_code_lead_to_what_there_is_today():

@@ -11,7 +11,7 @@ from ui.panels.tables import chosen, columns, table_height
 from ui.problems import plain
 from ui.scene import Scene
 from ui.state import value_of
-from ui.view_models.retrieved import HitRow, RetrievedView, retrieved_view
+from ui.view_models.retrieved import HitRow, RetrievedView, documents_view, retrieved_view
 from ui.view_models.text import excerpt
 
 _RAW, _PROBE = "retrieved-raw", "retrieved-probe"
@@ -24,6 +24,7 @@ def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
     ``ask`` is told another question to search for, without sending it; a past turn has none.
     """
     view = retrieved_view(scene.assembly, threshold=scene.settings.threshold)
+    _documents(scene)
     if ask is not None:
         _another_question(f"{_PROBE}-{scene.turn}", ask)
     if not (view.hits or view.near):
@@ -39,6 +40,37 @@ def draw(scene: Scene, ask: Callable[[str], None] | None = None) -> None:
         st.code(picked.text, language=None, wrap_lines=True)
     for warning in (*filter(None, [view.skipped]), *view.warnings):
         st.warning(plain(warning))
+
+
+def _documents(scene: Scene) -> None:
+    """Draw what a chat engine found in its documents, a source of its own beside memories."""
+    question = scene.trace.query if scene.trace is not None else ""
+    view = documents_view(scene.assembly, question)
+    if view is None:
+        return
+    st.markdown("**Documents** of the chat engine")
+    st.caption(view.headline)
+    st.code(excerpt(view.query, _QUERY), language=None, wrap_lines=True)
+    if view.rows:
+        st.dataframe(
+            columns(
+                [
+                    {
+                        "rank": row.rank,
+                        "score": round(row.score, 3),
+                        "file": row.kind,
+                        "tokens": row.tokens,
+                        "text": excerpt(row.text, 60),
+                    }
+                    for row in view.rows
+                ]
+            ),
+            key=f"retrieved-documents-{scene.turn}",
+            hide_index=True,
+            height=table_height(len(view.rows)),
+            alt="Chunks of documents found, best first",
+        )
+    st.markdown("**Memories**")
 
 
 def _nothing(view: RetrievedView, *, ours: bool) -> str:

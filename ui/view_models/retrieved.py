@@ -89,6 +89,33 @@ def retrieved_view(assembly: Assembly, *, threshold: float) -> RetrievedView:
     )
 
 
+@dataclass(frozen=True)
+class DocumentsView:
+    """What a chat engine searched its documents for, and the chunks that it put in the prompt.
+
+    ``rewritten`` tells whether a model wrote the question anew, to stand alone.
+    """
+
+    query: str
+    rewritten: bool
+    rows: tuple[HitRow, ...]
+
+    @property
+    def headline(self) -> str:
+        """What was searched for, in a few words."""
+        asked = "the question, rewritten to stand alone" if self.rewritten else "the question"
+        return f"searched for {asked}"
+
+
+def documents_view(assembly: Assembly, question: str) -> DocumentsView | None:
+    """Return the search of an engine's documents, ``None`` where the engine has none."""
+    found = assembly.documents
+    if found is None:
+        return None
+    rewritten = bool(question) and " ".join(question.split()) != " ".join(found.query.split())
+    return DocumentsView(found.query, rewritten, tuple(_row(hit, None) for hit in found.hits))
+
+
 def _cutoff(recall: Recall) -> float | None:
     """Return the score that a class asked for, as far as what it cut off tells."""
     cut = [out.available for _, out in recall.near if out.gate is Gate.THRESHOLD]
