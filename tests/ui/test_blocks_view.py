@@ -7,7 +7,7 @@ from memory_core.native import knobs as k
 from tests.core.native.rig import Rig, setup_of
 from ui.view_models.blocks import blocks_view
 from ui.view_models.budget import budget_bar
-from ui.view_models.buffer import buffer_view
+from ui.view_models.buffer import Whereabouts, buffer_view, kept_by_class
 from ui.view_models.retrieved import documents_view
 from ui.view_models.strategies import known_as
 from ui.view_models.turn import turn_view
@@ -137,6 +137,19 @@ def test_documents_of_an_engine_are_a_source_of_their_own():
             assert row.kind.endswith(".md")
             assert any(row.text in message.text for message in trace.assembly.messages)
     assert documents_view(traces(setup_of(s.BUFFER))[1][-1].assembly, "Hi") is None
+
+
+def test_the_list_says_where_a_class_put_what_it_let_go():
+    """An archived message names the blocks that took it, and only those of its own flush."""
+    rig, found = traces(setup_of(s.MEMORY_BLOCKS))
+    went = Whereabouts(kept=kept_by_class(found))
+    view = buffer_view(rig.session.messages, found[-1].assembly, turn=3, went=went)
+    assert view.outside
+    for row in view.outside:
+        assert "→ block facts, block earlier" in row.reason or "block earlier, block facts" in (
+            row.reason
+        )
+    assert not any("block" in row.reason for row in view.inside)
 
 
 def test_names_of_older_code_lead_to_what_there_is_today():

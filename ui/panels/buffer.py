@@ -10,7 +10,7 @@ from ui.panels.tables import chosen, columns, table_height
 from ui.past import Past
 from ui.scene import Scene
 from ui.state import value_of
-from ui.view_models.buffer import PAGE, BufferRow, Whereabouts, buffer_view
+from ui.view_models.buffer import PAGE, BufferRow, Whereabouts, buffer_view, kept_by_class
 from ui.view_models.text import excerpt
 
 _PAGER = "buffer-page"
@@ -49,6 +49,12 @@ def draw(scene: Scene, past: Past, *, brief: bool) -> None:
 
 def _went(scene: Scene, past: Past, page: int, size: int) -> Whereabouts:
     """Look up where the messages of this page went when they left the window."""
+    if scene.assembly.allotment is None:
+        return Whereabouts(
+            summary=scene.summary.version,
+            covers=scene.summary.covers,
+            kept=kept_by_class(past.newest()),
+        )
     plan = scene.assembly.window
     total = len(scene.messages) if plan is None else min(plan.total, len(scene.messages))
     last = max(0, total - (page - 1) * size)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from memory_core.buffer import WindowPlan
 from memory_core.messages import Message, StoredMessage
 from memory_core.native.rules import PATTERN_RULE, QUEUE_RULE
 from memory_core.prompt import Assembly, Omission
+from memory_core.strategies import MEMORY_BLOCKS
+from memory_core.trace import FLUSHED, WAITING, TurnTrace
 
 PAGE = 50  # rows drawn at once, however long the history is
 SPEAKERS = {"user": "you", "assistant": "bot", "tool": "tool", "system": "system"}
@@ -55,15 +57,34 @@ class Whereabouts:
     """Where messages that left the window went.
 
     ``summary`` is the version of the running summary that covers the oldest ``covers``
-    messages; ``remembered`` the turns that stand in long-term memory.
+    messages; ``remembered`` the turns that stand in long-term memory. ``kept`` names by message
+    id where a strategy of LlamaIndex's put it.
     """
 
     summary: int = 0
     covers: int = 0
     remembered: frozenset[int] = frozenset()
+    kept: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 NOWHERE = Whereabouts()
+
+
+def kept_by_class(traces: Iterable[TurnTrace]) -> dict[str, tuple[str, ...]]:
+    """Return by message id into which blocks or records these turns put messages."""
+    kept: dict[str, dict[str, None]] = {}
+    for trace in traces:
+        for write in trace.memories:
+            if write.action in (FLUSHED, WAITING):
+                waits = "waits for " if write.action == WAITING else ""
+                place = f"{waits}block {write.id}"
+            elif write.action == "remembered" and trace.strategy != MEMORY_BLOCKS:
+                place = "memory"
+            else:
+                continue
+            for item in write.message_ids:
+                kept.setdefault(item, {})[place] = None
+    return {item: tuple(places) for item, places in kept.items()}
 
 
 def buffer_view(
@@ -177,6 +198,7 @@ class _Reasons:
             places.append(f"back as a memory, score {self._back[message.id]:.2f}")
         elif message.turn in went.remembered:
             places.append("memory")
+        places += went.kept.get(message.id, ())
         if index < went.covers:
             places.append(f"summary {went.summary}")
         return places
