@@ -29,14 +29,15 @@ def draw(page: PageState, engine: Engine) -> None:
     shown = place.result is not None and place.running is None
     if not shown and place.running is None:
         _teach(page, engine, place)
-    with st.expander("What is compared", expanded=not shown, key=f"compare-setup-{shown}"):
+    if place.running is not None:
+        setup.draw_running()
+    idle = not shown and place.running is None
+    with st.expander("What is compared", expanded=idle, key=f"compare-setup-{idle}"):
         with problems.guarded("the conversation"):
             subject.draw(page, engine, place)
         with problems.guarded("the configurations"):
             setup.draw(page, engine, place)
-    if place.running is not None:
-        setup.draw_running()
-    elif place.result is not None:
+    if shown and place.result is not None:
         with problems.guarded("the comparison"):
             result.draw(place, place.result)
     with problems.guarded("the saved comparisons"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -30,6 +31,8 @@ from ui.view_models.compare import (
 from ui.view_models.text import excerpt
 
 _TURN, _ROWS, _ASKED = "compare-turn", "compare-rows", "compare-asked"
+_A_ROW = 4  # columns that stand in one row
+_One = TypeVar("_One")
 _SHOWN = 8  # messages of a column before the rest is folded away
 _MOST, _TEXT = 200, 1_500  # messages in a fold; characters of a text
 
@@ -67,6 +70,13 @@ def _turns() -> None:
     _differing(comparison)
 
 
+def _beside(values: Sequence[_One]) -> Iterator[tuple[Any, _One]]:
+    """Yield each value with the place to draw it: side by side, more than four in rows of three."""
+    row = len(values) if len(values) <= _A_ROW else 3
+    for at in range(0, len(values), row):
+        yield from zip(st.columns(row, gap="small"), values[at : at + row], strict=False)
+
+
 def _head(place: ComparePlace, comparison: Comparison) -> None:
     name = f"“{excerpt(place.name, 80)}” · " if place.name else ""
     st.subheader(plain(excerpt(comparison.title, 80)))
@@ -81,9 +91,7 @@ def _head(place: ComparePlace, comparison: Comparison) -> None:
                 on_click=_to,
                 args=(comparison.first,),
             )
-    for side, one in zip(
-        st.columns(len(comparison.columns), gap="small"), glances(comparison), strict=True
-    ):
+    for side, one in _beside(glances(comparison)):
         with side:
             st.metric(plain(one.name), one.figure)
             st.caption(one.line)
@@ -144,9 +152,7 @@ def _steps(place: ComparePlace, comparison: Comparison) -> None:
 
 
 def _turn(comparison: Comparison, turn: int) -> None:
-    for place, side in zip(
-        st.columns(len(comparison.columns), gap="small"), sides(comparison, turn), strict=True
-    ):
+    for place, side in _beside(sides(comparison, turn)):
         with place, st.container(border=True):
             _side(side)
 
@@ -184,9 +190,9 @@ def _items(title: str, items: Sequence[Item], mark: str) -> None:
         st.code("\n".join(lines), language="diff", wrap_lines=True)
     if not items:
         return
-    what = "in all of them" if mark == "+" else "out of all of them"
+    what = "in every column" if mark == "+" else "in no column"
     shared = len(items) - len(own)
-    with st.expander(f"All {len(items):,}, {shared:,} {what}"):
+    with st.expander(f"All {len(items):,}; {shared:,} {what}"):
         for item in items[:_MOST]:
             st.text(f"{'  ' if item.shared else mark + ' '}{item.label}: {item.text}")
         if len(items) > _MOST:
@@ -238,9 +244,7 @@ def _questions() -> None:
     st.text(f"Question {number + 1}: {' '.join(question.question.split())[:300]}")
     if question.answer:
         st.text(f"expected: {question.answer[:300]}")
-    for side, result in zip(
-        st.columns(len(comparison.columns), gap="small"), results(comparison, number), strict=True
-    ):
+    for side, result in _beside(results(comparison, number)):
         with side, st.container(border=True):
             _result(result)
 

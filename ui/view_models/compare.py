@@ -316,8 +316,8 @@ def before_words(one: Configuration, *, plans: bool, mode: str) -> str:
             f" The memory's own calls: {own}." if own else ""
         )
     if plans:
-        return "Planned from the session's record, without a model call." + (
-            " Each question is one call." if mode == ANSWERS else ""
+        return "Prompts are planned from the session's record, without a model call." + (
+            " Each question is one." if mode == ANSWERS else ""
         )
     start = "Played through the engine."
     if not own:
@@ -375,7 +375,8 @@ def _headline(kept: Kept) -> str:
 
 def _message(comparison: Comparison, at: int, *, shared: bool) -> Item:
     text = " ".join(comparison.lines[at].text.split())
-    return Item(_label(comparison, at), excerpt(text, LINE), shared)
+    short = text if len(text) <= LINE else f"{text[:LINE]}…"
+    return Item(_label(comparison, at), short, shared)
 
 
 def _label(comparison: Comparison, at: int) -> str:
