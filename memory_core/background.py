@@ -1,7 +1,7 @@
 """Work that nobody waits for: one thread a name, ended when its owner closes.
 
-The work is handed a function to call between two steps; once the owner closes that function
-raises, so the work ends where it may be cut. What it did not finish is for the next start.
+The work is handed a function to call between two steps; once the work is to end that function
+raises, so it ends where it may be cut. What it did not finish is for the next start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WAIT = 10.0  # seconds that a step may take to end
 
 
 class _Closing(Exception):
-    """Raised in work whose owner closes."""
+    """Raised in work that is to end."""
 
 
 class Background:
@@ -30,12 +30,13 @@ class Background:
         self._lock = threading.Lock()
         self._threads: dict[str, threading.Thread] = {}
         self._again: dict[str, Work] = {}
+        self._stopping: set[str] = set()
         self._closed = threading.Event()
 
     def start(self, name: str, work: Work) -> None:
         """Run work under a name; if some runs under it already, once more after that."""
         with self._lock:
-            if self._closed.is_set():
+            if self._closed.is_set() or name in self._stopping:
                 return
             if name in self._threads:
                 self._again[name] = work
@@ -53,6 +54,17 @@ class Background:
         for thread in running:
             thread.join(timeout)
 
+    def stop(self, name: str) -> None:
+        """End what runs under a name at its next step, and wait until it has ended."""
+        with self._lock:
+            self._stopping.add(name)
+            self._again.pop(name, None)
+            thread = self._threads.get(name)
+        if thread is not None:
+            thread.join()
+        with self._lock:
+            self._stopping.discard(name)
+
     def close(self) -> None:
         """End what runs at its next step and take no more."""
         self._closed.set()
@@ -61,9 +73,9 @@ class Background:
     def _run(self, name: str, work: Work) -> None:
         while True:
             try:
-                work(self._step)
+                work(lambda: self._step(name))
             except _Closing:
-                log.info("work for later was left at the end of the program")
+                log.info("work in the background was ended before it was done")
             except MemoryInspectorError as exc:
                 log.warning("work is left for later: %s", exc)
             except Exception:
@@ -75,6 +87,6 @@ class Background:
                     return
                 work = again
 
-    def _step(self) -> None:
-        if self._closed.is_set():
+    def _step(self, name: str) -> None:
+        if self._closed.is_set() or name in self._stopping:
             raise _Closing

@@ -232,6 +232,7 @@ class Engine:
 
     def forget_user(self, user: str) -> ForgetReport:
         """Erase everything of a user: store, vectors, backups, what this process remembers."""
+        self._background.stop(user)  # or it would index on what is erased here
         config, opened = self.config, self.opened
         local = config is not None and not config.chroma_url
         report = forget_me(

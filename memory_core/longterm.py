@@ -73,6 +73,7 @@ class LongTermMemory:
         self._clock = clock
         self._exact_up_to = exact_up_to
         self._users: dict[str, UserIndex] = {}
+        self._catching: dict[str, bool] = {}  # who is caught up now, and whether once more
         self._lock = threading.RLock()
 
     def plan_turn(
@@ -159,9 +160,30 @@ class LongTermMemory:
         """Embed and index what was committed since, and take out what was forgotten.
 
         Raises the error of the index or the embedding model; what is not done waits in the
-        store for the next call. ``progress`` is told how many of how many texts are done.
+        store for the next call. ``progress`` is told how many of how many texts are done. While
+        one call works, as after a large import, another returns at once and leaves its part to it.
         """
-        return self._run(self._user(user).catch_up(), progress)
+        with self._lock:
+            if user in self._catching:
+                self._catching[user] = True  # there is more by now
+                return CaughtUp(waiting=len(self._user(user).shelf.lacking))
+            self._catching[user] = False
+        done, more = CaughtUp(), True
+        try:
+            while more:
+                part = self._run(self._user(user).catch_up(), progress)
+                done = CaughtUp(
+                    done.embedded + part.embedded, done.deleted + part.deleted, part.waiting
+                )
+                with self._lock:
+                    more = self._catching.pop(user)
+                    if more:
+                        self._catching[user] = False
+        except BaseException:
+            with self._lock:
+                self._catching.pop(user, None)
+            raise
+        return done
 
     def rebuild(
         self, user: str, progress: Callable[[int, int], None] = lambda _done, _total: None

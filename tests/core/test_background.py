@@ -47,6 +47,32 @@ def test_closing_ends_work_at_its_next_step() -> None:
     assert ran == []
 
 
+def test_work_of_one_name_can_be_ended_alone() -> None:
+    """It ends at its next step and others go on; afterwards the name is free again."""
+    background, begun, go_on, ran = Background(), threading.Event(), threading.Event(), []
+
+    def endless(step: object) -> None:
+        begun.set()
+        while True:
+            step()
+
+    def other(_step: object) -> None:
+        go_on.wait(30)
+        ran.append("bob")
+
+    background.start("ann", endless)
+    background.start("ann", endless)
+    background.start("bob", other)
+    assert begun.wait(30)
+    background.stop("ann")
+    background.stop("nobody")
+    assert ran == []
+    go_on.set()
+    background.start("ann", lambda _step: ran.append("ann"))
+    background.wait()
+    assert sorted(ran) == ["ann", "bob"]
+
+
 @pytest.mark.parametrize("error", [StoreUnavailable("away"), KeyError("boom")])
 def test_work_that_fails_is_logged_and_the_next_runs(
     error: Exception, caplog: pytest.LogCaptureFixture

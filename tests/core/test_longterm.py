@@ -745,3 +745,31 @@ def _shared() -> VectorDatabase:
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)
+
+
+def test_a_turn_does_not_wait_for_a_long_catching_up(tmp_path: Path) -> None:
+    """While much is being indexed another call returns at once; nothing is embedded twice."""
+    world = World(SimpleDatabase(tmp_path))
+    texts = [f"Note {n} about the harbour" for n in range(indexing.BATCH * 3)]
+    plan = [
+        world.memory.plan_fact(text, user="ann", session="s", turn=1, now=NOW)[0][0]
+        for text in texts
+    ]
+    world.store.put_records(plan)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(_done: int, _total: int) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    working = threading.Thread(target=lambda: world.memory.catch_up("ann", hold))
+    working.start()
+    assert begun.wait(60)
+    late = world.memory.plan_fact("A late note", user="ann", session="s", turn=2, now=NOW)[0]
+    world.store.put_records(late)
+    assert world.memory.catch_up("ann").waiting > 0
+    go_on.set()
+    working.join(60)
+    assert world.store.records("ann", pending=True) == []
+    assert world.embedder.embedded == len(texts) + 1
+    assert world.memory.catch_up("ann") == CaughtUp()
