@@ -18,6 +18,7 @@ from ui.state import ALL, NEXT, SENT, PageState, keyed, mine, seed, value_of
 from ui.view_models.blocks import blocks_view
 from ui.view_models.buffer import buffer_view
 from ui.view_models.retrieved import retrieved_view
+from ui.view_models.text import plural
 
 REDRAW = ("budget", "panels")  # keys of the fragments that a change of settings redraws
 BUFFER, BLOCKS, RETRIEVED, SUMMARY, STATE, PROMPT, TURN, DOCTOR = (
@@ -95,7 +96,7 @@ def _panels() -> None:
         [*shown, ALL],
         key=_PANEL,
         required=True,
-        format_func=lambda name: _title(name, scene),
+        format_func=lambda name: _title(name, scene, _past(page)),
         label_visibility="collapsed",
         on_change=_turn_to,
     )
@@ -104,7 +105,7 @@ def _panels() -> None:
         return
     for name in shown:
         with st.container(border=True):
-            st.markdown(f"**{_title(name, scene)}**")
+            st.markdown(f"**{_title(name, scene, _past(page))}**")
             _panel(name)
 
 
@@ -141,18 +142,22 @@ def _label(which: str, scene: Scene) -> str:
     return f"Turn {scene.turn}, as sent" if which == SENT else _LABELS[which]
 
 
-def _title(name: str, scene: Scene) -> str:
-    if name == BUFFER:
-        return buffer_view(scene.messages, scene.assembly, turn=scene.turn, size=1).label
-    if name == BLOCKS:
-        return blocks_view(scene.assembly, scene.blocks).label
-    if name == RETRIEVED:
-        return retrieved_view(scene.assembly, threshold=scene.settings.threshold).label
-    if name == SUMMARY and scene.summary.version:
-        return f"Summary v{scene.summary.version}"
-    if name == STATE:
-        return f"State v{scene.state.version}"
-    return name
+def _title(name: str, scene: Scene, past: Past) -> str:
+    """Return a panel's name with what is most worth knowing of it."""
+    told: Mapping[str, Callable[[], str]] = {
+        BUFFER: lambda: buffer_view(scene.messages, scene.assembly, turn=scene.turn, size=1).label,
+        BLOCKS: lambda: blocks_view(scene.assembly, scene.blocks).label,
+        RETRIEVED: lambda: retrieved_view(scene.assembly, threshold=scene.settings.threshold).label,
+        SUMMARY: lambda: f"{name} v{scene.summary.version}" if scene.summary.version else name,
+        STATE: lambda: f"{name} v{scene.state.version}",
+        DOCTOR: lambda: _notes(scene, past),
+    }
+    return told[name]() if name in told else name
+
+
+def _notes(scene: Scene, past: Past) -> str:
+    notes = len(past.doctor(scene.trace).notes) if scene.trace is not None else 0
+    return f"{DOCTOR} · {plural(notes, 'note')}" if notes else DOCTOR
 
 
 def _show() -> None:

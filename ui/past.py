@@ -11,6 +11,7 @@ from memory_core.summary import Summary
 from memory_core.trace import TurnTrace, trace_from_json
 from ui.charts import TURNS_SHOWN
 from ui.view_models.budget import TurnBar, turn_bars
+from ui.view_models.doctor import LOOKED_BACK, DoctorView, doctor_view
 
 if TYPE_CHECKING:
     from memory_core.engine import Chat
@@ -25,6 +26,7 @@ class Past:
     chat: Chat
     _traces: dict[int, TurnTrace] = field(default_factory=dict)
     _read: set[int] = field(default_factory=set)
+    _examined: dict[int, DoctorView] = field(default_factory=dict)
 
     def turns(self, first: int, last: int) -> list[TurnTrace]:
         """Return the active turns of a range, oldest first, reading what is missing."""
@@ -58,6 +60,13 @@ class Past:
             for trace in self.turns(min(wanted), max(wanted))
             if any(write.action in _KEPT for write in trace.memories)
         )
+
+    def doctor(self, trace: TurnTrace) -> DoctorView:
+        """Return what the Doctor says of a turn, looked at once."""
+        if trace.number not in self._examined:
+            before = self.turns(trace.number - LOOKED_BACK, trace.number - 1)
+            self._examined[trace.number] = doctor_view(trace, before)
+        return self._examined[trace.number]
 
     def _take(self, first: int, last: int) -> None:
         session = self.chat.session

@@ -7,7 +7,6 @@ import streamlit as st
 from ui.past import Past
 from ui.problems import plain
 from ui.scene import Scene
-from ui.view_models.doctor import LOOKED_BACK, doctor_view
 
 
 def draw(scene: Scene, past: Past) -> None:
@@ -16,8 +15,7 @@ def draw(scene: Scene, past: Past) -> None:
     if trace is None:
         st.caption("After the first turn: what went wrong in it, if anything, and what avoids it.")
         return
-    before = past.turns(trace.number - LOOKED_BACK, trace.number - 1)
-    view = doctor_view(trace, before)
+    view = past.doctor(trace)
     if not view.notes:
         st.caption(f"Turn {trace.number}: none of the {view.checks} checks has anything to say.")
         return
