@@ -1,7 +1,12 @@
-"""Every strategy in every agent LlamaIndex allows: chosen in the app, chatted on, restarted."""
+"""Every strategy in every agent LlamaIndex allows: chosen in the app, chatted on, restarted.
+
+``ALL_PAIRINGS=1`` runs all of them on the page, not one for each agent.
+"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from html import unescape
 
 import pytest
@@ -20,9 +25,19 @@ from memory_core.strategies import (
     pairing_table,
     table,
 )
-from tests.app.conftest import checked, page_of, say
+from tests.app.conftest import checked, page_of, say, texts
+from ui.player import samples
 
+IN_THE_PAGE = [
+    ("chat_memory_buffer", "function_agent"),
+    ("memory_blocks", "react_agent"),
+    ("chat_summary_memory_buffer", "simple_chat_engine"),
+    ("vector_memory", "context_chat_engine"),
+    ("hybrid", "condense_plus_context_chat_engine"),
+]
 PAIRS = [(s.id, a.id) for s in STRATEGIES for a in AGENTS if pairing(s.id, a.id).works]
+if os.environ.get("ALL_PAIRINGS"):
+    IN_THE_PAGE = PAIRS
 
 
 @pytest.mark.parametrize(("strategy", "agent"), PAIRS)
@@ -49,6 +64,43 @@ def test_each_pairing_chats_and_survives_a_restart(engine, strategy, agent):
     assert last.trace.strategy == strategy
     if strategy != "stateless":
         assert "4417" in last.trace.replies[-1].reply.text
+
+
+@pytest.mark.parametrize(("strategy", "agent"), IN_THE_PAGE)
+def test_each_pairing_fills_the_panels_and_survives_a_restart(visit, engine, strategy, agent):
+    """On the page itself: turns of a sample, every panel drawn, opened again and gone on with."""
+    info = engine.create("local", "pairing", settings={})
+    kept = {
+        "memory": MemorySettings().to_json(),
+        "model": ModelChoice().to_json(),
+        "strategy": default_setup(strategy, agent).to_json(),
+    }
+    engine.store.update(replace(info, settings=kept, strategy=strategy))
+    said = [turn.user for turn in next(x for x in samples() if x.id == "bakery").turns[:3]]
+    at = visit()
+    assert page_of(at).chat.setup == default_setup(strategy, agent)
+    for text in said:
+        at = say(at, text)
+    at.segmented_control(key="panel").set_value("All")
+    checked(at.run())
+    assert not at.error
+    page = page_of(at)
+    trace = page.chat.trace(3)
+    assert any(f"{trace.assembly.tokens:,} " in caption.value for caption in at.caption)
+    drawn = " ".join(e.value for e in (*at.markdown, *at.caption, *at.text, *at.code))
+    if strategy != LAYERED:
+        times = "once" if trace.asked == 1 else f"{trace.asked} times"
+        assert f"The agent asked its memory for the prompt {times}" in drawn
+    assert ("What went into which block" in drawn) == (strategy == "memory_blocks")
+    before = [message.message for message in page.chat.messages]
+    again = visit()
+    assert page_of(again).info.key == info.key
+    assert [message.message for message in page_of(again).chat.messages] == before
+    assert said[-1] in texts(again)
+    again = say(again, "And once more, please.")
+    last = page_of(again).chat.trace(4)
+    assert last.strategy == strategy
+    assert not last.error
 
 
 def test_a_strategy_is_chosen_in_the_app_and_kept(visit):
