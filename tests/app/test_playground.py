@@ -63,6 +63,20 @@ def test_every_weight_of_a_search_is_a_knob(visit, engine):
     assert {name: getattr(settings, name) for name in weights} == weights
 
 
+def test_each_hit_shows_what_its_score_is_made_of(visit, engine):
+    """The signals of every memory found stand in its row and sum to its score."""
+    at = visit()
+    say(at, NUTS)
+    say(at, "What can't I eat?")
+    page_of(at).panel = "Retrieved"
+    checked(at.run())
+    rows = next(t.value for t in at.dataframe if "signals" in t.value.columns)
+    assert len(rows)
+    for score, signals in zip(rows["score"], rows["signals"], strict=True):
+        parts = [float(part.rsplit(" ", 1)[1]) for part in signals.split(" + ")]
+        assert abs(sum(parts) - score) < 0.03
+
+
 def test_message_sent_before_the_engine_is_there_is_answered(monkeypatch):
     """What is typed while the engine loads is shown, kept, and answered when it is ready."""
     start = resources.Loader.start

@@ -95,6 +95,8 @@ def _table(rows: Sequence[HitRow], view: RetrievedView, turn: int) -> HitRow | N
     order = ["rank", "turn", score, "gate", "text", "tokens"]
     if raw or not view.ours:
         order[3:3] = ["cosine", distance] if raw else ["cosine"]
+    if any(row.signals for row in rows):
+        order.insert(order.index("gate"), "signals")
     if all(row.turn is None for row in rows):
         order.remove("turn")
     event = st.dataframe(
@@ -106,6 +108,7 @@ def _table(rows: Sequence[HitRow], view: RetrievedView, turn: int) -> HitRow | N
                     score: round(row.score, 3),
                     "cosine": round(row.similarity, 3),
                     distance: round(row.distance, 4),
+                    "signals": row.signals,
                     "gate": f"{row.gate}: {row.reason}" if row.gate else "✓ in",
                     "text": excerpt(row.text, 60),
                     "tokens": row.tokens,
