@@ -1,4 +1,4 @@
-"""``forget-me``: erase a user everywhere (rows, vectors, backups) and say what was erased.
+"""``forget-me``: erase a user everywhere (rows, vectors, files, backups) and say what was erased.
 
 There is no way back.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from memory_core.cli.opened import add_store, backups_of, config_of, opened_store, say
 from memory_core.config import EngineConfig
 from memory_core.forgetting import forget_me
+from memory_core.lab.comparison_folder import forget_comparisons
+from memory_core.lab.sweep_folder import forget_sweeps
 from memory_core.stores.vectors.base import VectorDatabase
 
 
@@ -38,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
             vector_folder=None if config.chroma_url else config.vectors,
             backups=backups_of(config),
         )
+    forget_files(config.folder, args.user)
     if report.nothing:
         say("There was nothing of this user.")
         return 0
@@ -48,6 +52,15 @@ def run(args: argparse.Namespace) -> int:
     for note in report.notes:
         say(note)
     return 0
+
+
+def forget_files(folder: Path, user: str) -> None:
+    """Erase what strategies, sweeps and comparisons keep of a user in files of their own."""
+    from memory_core.native.opening import forget_strategies
+
+    forget_strategies(folder, user)
+    forget_sweeps(folder, user)
+    forget_comparisons(folder, user)
 
 
 def _vectors(config: EngineConfig) -> VectorDatabase | None:

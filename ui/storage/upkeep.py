@@ -189,7 +189,10 @@ def _forget() -> None:
             raise InvalidInput(
                 "Nothing was erased.", next_step=f"Write “{WORDS}” into the field to confirm."
             )
+        if page.compare is not None and page.compare.running is not None:
+            page.compare.running.stop()
         report = engine.forget_user(page.user)
+        page.compare = page.lab = page.asking = None
         page.info = page.chat = page.live = page.player = page.scene = page.past = None
         page.deleted = page.parted = page.sessions_place = page.chronicle = page.place = None
         place_of(page).report = report

@@ -12,6 +12,9 @@ from importlib import import_module
 import pytest
 
 from memory_core.__main__ import COMMANDS, main
+from memory_core.lab.comparison_folder import comparisons_of
+from memory_core.lab.sweep_folder import sweeps_of
+from memory_core.native.opening import folder_of
 from memory_core.stores.encryption import Sealed, new_key
 from memory_core.stores.opening import open_store
 from memory_core.stores.protocols import SessionKey
@@ -108,6 +111,23 @@ def test_forgetting_asks_first(filled, capsys, monkeypatch):
     assert "Taken out of 1 backups" in out
     assert "Hers" not in run(capsys, "sessions")
     assert "nothing of this user" in run(capsys, "forget-me", "eve", "--yes")
+
+
+def test_forgetting_reaches_files_of_their_own(filled, capsys):
+    """What strategies, sweeps and comparisons keep of a user goes as well, that of others stays."""
+    data = filled / "data"
+
+    def places(user):
+        key = SessionKey(user, "x")
+        return folder_of(data, key), sweeps_of(data, user), comparisons_of(data, user)
+
+    for user in (KEY.user, "eve"):
+        for folder in places(user):
+            folder.mkdir(parents=True)
+            (folder / "words").write_text("zebras")
+    run(capsys, "forget-me", "eve", "--yes")
+    assert not any(folder.exists() for folder in places("eve"))
+    assert all((folder / "words").exists() for folder in places(KEY.user))
 
 
 def test_everything_moves_to_another_store_under_a_new_key(filled, capsys, monkeypatch):
