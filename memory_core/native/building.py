@@ -106,7 +106,7 @@ def _full_history(_: k.FullHistoryKnobs, bench: Bench) -> Adapter:
 def _buffer(knobs: k.BufferKnobs, bench: Bench) -> Adapter:
     tokenizer = bench.tokenizer(knobs.tokenizer)
     memory = _chat_memory_buffer(knobs, bench)
-    return BufferAdapter(memory, session=bench.session, tokenizer=tokenizer)
+    return BufferAdapter(memory, session=bench.session, tokenizer=tokenizer, preview=bench.preview)
 
 
 def _chat_memory_buffer(

@@ -16,6 +16,7 @@ from pathlib import Path
 import chromadb
 import numpy as np
 import pytest
+from llama_index.core.memory import ChatMemoryBuffer
 
 from memory_core import strategies as s
 from memory_core.agent import Failed, Finished
@@ -95,6 +96,27 @@ def test_c04_what_is_slow_is_the_class_and_the_window_is_its_own(case):
     assert len(kept) == plan.total - plan.start
     assert kept[0].role == "user"
     assert "history-retokenised" in {finding.check for finding in examine(trace)}
+
+
+def test_c04_a_knob_moved_over_a_long_history_counts_it_once(case, monkeypatch):
+    """A preview gives the class only what can be in its answer, which is the same answer."""
+    text = case("C04")["input"]["generate"]["text"]
+    roles = case("C04")["input"]["generate"]["roles"]
+    messages = [Message.of(roles[n % 2], text.format(i=n)[:40]) for n in range(230)]
+    rig = stored(Rig(setup_of(s.BUFFER, token_limit=150)), messages)
+    wanted = [m.content for m in rig.memory.get()]
+    counted = []
+    real = ChatMemoryBuffer._token_count_for_messages
+
+    def noted(self, some):
+        counted.append(len(some))
+        return real(self, some)
+
+    monkeypatch.setattr(ChatMemoryBuffer, "_token_count_for_messages", noted)
+    shown = rig.memory.preview(rig.session.settings)
+    assert [m.text for m in shown.messages if m.role != "system"] == wanted
+    assert sum(counted) < 4 * len(messages)
+    assert shown.window.total == len(messages)
 
 
 def test_c14_a_save_that_fails_leaves_what_was_kept(case, tmp_path, monkeypatch):
