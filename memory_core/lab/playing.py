@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 
 from memory_core.agent import Failed
-from memory_core.engine import Chat, Engine
-from memory_core.errors import MemoryInspectorError, ModelError
+from memory_core.chat import Chat
+from memory_core.engine import Engine
+from memory_core.errors import MemoryInspectorError, ModelError, ModelRefused
 from memory_core.explain import explain_sent
 from memory_core.lab.comparison import (
     NOWHERE,
@@ -108,7 +109,10 @@ class Playing:
         self._done = 0
 
     def column(self, said: Sequence[Said], questions: Sequence[RecallQuestion]) -> Column:
-        """Play all turns, then ask all questions; a model that fails ends it."""
+        """Play all turns, then ask all questions.
+
+        A model that cannot be reached ends it, one refusal does not.
+        """
         asked: list[Asked] = []
         spent: list[Spent] = []
         error = ""
@@ -140,7 +144,7 @@ class Playing:
         if trace is not None:
             self._traces.append(trace)
             self._place(trace, said)
-        if isinstance(error, ModelError):
+        if _ends(error):
             raise error
         assembly = self._prompt(trace, said.question)
         if trace is None or assembly is None:
@@ -154,7 +158,7 @@ class Playing:
         chat = self.chat
         self._at(len(self.conversation.messages))
         trace, error = self._said(question.question, NO_ANSWER, 0 if first else chat.turns)
-        if isinstance(error, ModelError):
+        if _ends(error):
             raise error
         assembly = self._prompt(trace, question.question)
         if trace is None or assembly is None:
@@ -180,7 +184,7 @@ class Playing:
     ) -> tuple[TurnTrace | None, MemoryInspectorError | None]:
         """Run one turn, by the model or with a known answer; return its trace and what failed."""
         chat, before = self.chat, self.chat.turns
-        if self.mode == TURNS:
+        if self.mode == TURNS and text.strip():  # no agent answers a blank message
             error = None
             run = chat.edit_last(text) if supersedes else chat.stream(text)
             with closing(cast("Any", run)) as events:
@@ -258,3 +262,8 @@ class Playing:
             yield f"{len(failed):,} turns failed, the first is turn {failed[0]:,}."
         sentences = dict.fromkeys(s for trace in self._traces for s in trace.degradations)
         yield from list(sentences)[:_MOST_NOTICES]
+
+
+def _ends(error: MemoryInspectorError | None) -> TypeGuard[ModelError]:
+    """Return whether a model failed in a way that the next turn will not change."""
+    return isinstance(error, ModelError) and not isinstance(error, ModelRefused)

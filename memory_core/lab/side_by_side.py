@@ -31,6 +31,7 @@ from memory_core.lab.comparison import (
 from memory_core.lab.planning import can_plan, planned, record_of
 from memory_core.lab.playing import Playing, open_apart
 from memory_core.lab.script import Said, script_of
+from memory_core.messages import repair, repair_text
 from memory_core.models.build import build_llm
 from memory_core.models.catalogue import ModelChoice
 from memory_core.models.embeddings import Embedder
@@ -77,8 +78,15 @@ def compare(
     for a session that is not there, and what ``look`` raises.
     """
     chosen = checked(configurations)
+    conversation = replace(
+        conversation, messages=tuple(repair(message)[0] for message in conversation.messages)
+    )
     said, notices = script_of(conversation)
-    questions = tuple(q for q in conversation.questions if q.accepted and q.question.strip())
+    questions = tuple(
+        replace(q, question=repair_text(q.question)[0], answer=repair_text(q.answer)[0])
+        for q in conversation.questions
+        if q.accepted and q.question.strip()
+    )
     run = _Run(
         conversation,
         said,

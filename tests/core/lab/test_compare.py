@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from memory_core.lab.comparison import (
     differing,
     turns_of,
 )
+from memory_core.lab.comparison_folder import from_json, to_json
 from memory_core.lab.holding import digest
 from memory_core.lab.inputs import from_sample
 from memory_core.lab.past import PastMemories
@@ -355,6 +357,33 @@ def test_a_column_that_cannot_run_says_so_and_the_others_go_on(engine):
     for bad in ([configured("a")], [configured("a"), configured(" a ")], [configured("")] * 2):
         with pytest.raises(InvalidInput):
             compare(talk, bad, mode=PROMPTS, engine=engine)
+
+
+@pytest.mark.parametrize("mode", [PROMPTS, TURNS])
+def test_odd_conversations_are_played_and_told(engine, mode):
+    """Greetings, blank messages, tools, half an emoji and no answer: played, the rest is told."""
+    said = [
+        ("assistant", "Hello!"),
+        ("user", ""),
+        ("assistant", "Nice picture."),
+        ("user", "real \ud83d question {x}"),
+        ("tool", "sunny"),
+        ("user", "last"),
+    ]
+    messages = tuple(Message.of(role, text) for role, text in said)
+    questions = (RecallQuestion("what {x} \ud83d?", "real", (3,)), RecallQuestion("else?", "", ()))
+    odd = Conversation("odd", messages, turns_of(messages), questions)
+    some = [configured(s, s) for s in (LAYERED, BUFFER, MEMORY_BLOCKS, "vector_memory", "hybrid")]
+    found = compare(odd, some, mode=mode, engine=engine)
+    assert found.notices[0].startswith("2 messages")
+    for column in found.columns:
+        assert not column.error
+        assert [kept.turn for kept in column.turns] == [1, 2, 3]
+        assert not any(kept.error for kept in column.turns)
+        assert not any(asked.error for asked in column.asked)
+    assert from_json(json.loads(json.dumps(to_json(found)))) == found
+    silent = Conversation("silent", messages[:1], (1,))
+    assert compare(silent, some, mode=mode, engine=engine).first is None
 
 
 def test_a_session_of_another_user_is_not_there(tmp_path):
