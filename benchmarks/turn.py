@@ -17,8 +17,8 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.storage.chat_store import SimpleChatStore
 
 from benchmarks.report import report
-from memory_core.engine import open_session
 from memory_core.memory import LayeredMemory
+from memory_core.opening import open_session
 from memory_core.settings import MemorySettings
 from memory_core.stores.protocols import SessionKey
 from memory_core.tokens import TokenCounter, load_encoding

@@ -27,8 +27,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from memory_core.agent import Failed, Finished
+from memory_core.chat import Chat
 from memory_core.config import read_config
-from memory_core.engine import Chat, Engine, open_engine
+from memory_core.engine import Engine, open_engine
 from memory_core.errors import (
     InvalidInput,
     MemoryInspectorError,

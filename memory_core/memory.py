@@ -30,6 +30,7 @@ from memory_core.llama import from_chat, to_chat
 from memory_core.longterm import Candidates, rank_hits
 from memory_core.messages import Json, Message
 from memory_core.models.failures import explain
+from memory_core.opening import create_session, open_session
 from memory_core.prompt import Assembly
 from memory_core.recording import RecordingLLM
 from memory_core.session import OpenTurn, Session
@@ -87,8 +88,6 @@ class LayeredMemory(BaseMemory):
         if folder is None:
             opened = Session(key=key, counter=counter, settings=settings)
         else:
-            from memory_core.engine import open_session
-
             opened = open_session(Path(folder), key, counter=counter, settings=settings)
         memory = cls(opened)
         if llm is not None:
@@ -178,8 +177,6 @@ class LayeredMemory(BaseMemory):
         old = self._session
         key = SessionKey(old.key.user, uuid.uuid4().hex)
         if old.store is not None:
-            from memory_core.engine import create_session
-
             create_session(old.store, key, settings=old.settings, origin=old.key.session)
         self._session = Session(
             key=key,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from memory_core.agent import Event
-    from memory_core.engine import Chat
+    from memory_core.chat import Chat
 
 BESIDE_ALL = 8  # messages drawn while all panels are: together they stay one screenful
 HEIGHT = 560  # pixels of the message list

@@ -14,7 +14,7 @@ from ui.view_models.budget import TurnBar, turn_bars
 from ui.view_models.doctor import LOOKED_BACK, DoctorView, doctor_view
 
 if TYPE_CHECKING:
-    from memory_core.engine import Chat
+    from memory_core.chat import Chat
 
 _KEPT = ("remembered", "duplicate")  # after these a turn stands in long-term memory
 

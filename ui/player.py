@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memory_core.samples import Sample, load_samples
 
 if TYPE_CHECKING:
-    from memory_core.engine import Chat
+    from memory_core.chat import Chat
 
 SLICE = 0.4  # seconds of playing per look
 

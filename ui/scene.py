@@ -24,7 +24,7 @@ from ui.state import NEXT, SENT, PageState
 from ui.view_models.whatif import WhatIf, what_if
 
 if TYPE_CHECKING:
-    from memory_core.engine import Chat
+    from memory_core.chat import Chat
     from memory_core.native.knobs import Knobs
 
 

@@ -22,7 +22,7 @@ from memory_core.models.catalogue import EmbeddingChoice, ModelChoice
 from memory_core.settings import MemorySettings
 
 if TYPE_CHECKING:
-    from memory_core.engine import Chat
+    from memory_core.chat import Chat
     from memory_core.errors import MemoryInspectorError
     from memory_core.state import AgentState
     from memory_core.stores.protocols import SessionInfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from memory_core.engine import Chat
+from memory_core.chat import Chat
 from memory_core.errors import StoreUnavailable
 from memory_core.models.catalogue import ModelChoice
 from tests.app.conftest import PATIENCE, checked, page_of, say, settled, texts

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from memory_core.agent import Delta, Failed, Finished, ToolFinished, ToolStarted
-from memory_core.engine import Chat, Engine
+from memory_core.chat import Chat
+from memory_core.engine import Engine
 from memory_core.errors import ModelKeyRefused, ModelTimeout, NotFound, PromptTooLarge, StaleVersion
 from memory_core.models.catalogue import ModelChoice
 from memory_core.prompt import Source

@@ -15,7 +15,8 @@ import pytest
 from llama_index.core.llms import LLM
 
 from memory_core.agent import Finished, run_turn
-from memory_core.engine import Chat, Engine
+from memory_core.chat import Chat
+from memory_core.engine import Engine
 from memory_core.messages import Message
 from memory_core.models.build import build_llm
 from memory_core.models.catalogue import OPENAI, OPENAI_LIKE, ModelChoice

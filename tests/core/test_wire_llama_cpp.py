@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from memory_core.agent import Finished, run_turn
-from memory_core.engine import Chat, Engine
+from memory_core.chat import Chat
+from memory_core.engine import Engine
 from memory_core.models import local
 from memory_core.models.build import build_llm
 from memory_core.models.catalogue import OPENAI_LIKE, ModelChoice

@@ -25,7 +25,7 @@ from ui.past import Past
 from ui.scene import Scene, settings_of
 
 if TYPE_CHECKING:
-    from memory_core.engine import Chat
+    from memory_core.chat import Chat
     from ui.state import PageState
 
 SLICE = 0.4  # seconds of folding per look of the page

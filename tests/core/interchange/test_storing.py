@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.engine import create_session
 from memory_core.errors import InvalidInput, StoreUnavailable
 from memory_core.interchange import Conversation
 from memory_core.interchange.storing import IMPORTED, imported_before, store_conversation
@@ -17,6 +16,7 @@ from memory_core.llama import to_chat
 from memory_core.longterm import LongTermMemory
 from memory_core.memory import LayeredMemory
 from memory_core.messages import Message
+from memory_core.opening import create_session
 from memory_core.session import Session
 from memory_core.settings import MemorySettings
 from memory_core.stores.opening import open_store

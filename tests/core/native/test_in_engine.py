@@ -8,8 +8,9 @@ import pytest
 
 from memory_core import strategies as s
 from memory_core.agent import Finished
+from memory_core.chat import Chat
 from memory_core.config import EngineConfig
-from memory_core.engine import Chat, Engine, open_engine
+from memory_core.engine import Engine, open_engine
 from memory_core.models.catalogue import ModelChoice
 from memory_core.native.observed import ObservedMemory
 from memory_core.native.opening import folder_of

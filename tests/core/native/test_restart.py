@@ -12,9 +12,9 @@ from llama_index.core.tools import FunctionTool
 
 from memory_core import strategies as s
 from memory_core.agent import Finished
-from memory_core.engine import create_session
 from memory_core.errors import StoreUnavailable
 from memory_core.native.opening import folder_of, forget_session, forget_strategies
+from memory_core.opening import create_session
 from memory_core.settings import MemorySettings
 from memory_core.stores.opening import open_store
 from memory_core.stores.protocols import SessionKey
