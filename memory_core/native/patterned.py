@@ -25,12 +25,12 @@ from memory_core.native.parts import Mark, find, parts_of
 from memory_core.native.patterns import HybridMemory, Summarising, SummarisingBuffer, fact_line
 from memory_core.native.records import Records, nodes_of
 from memory_core.native.rules import PATTERN_RULE
+from memory_core.native.summaries import SummaryNotes
 from memory_core.native.vector_memory import watched_index
 from memory_core.native.vectors import recall_of
 from memory_core.prompt import Assembly, Gate, Hit, Omission, Part, Recall, Source
 from memory_core.recording import RecordingLLM
 from memory_core.session import Session
-from memory_core.summary import Summary
 from memory_core.trace import SUMMARISE, MemoryWrite
 
 
@@ -41,6 +41,7 @@ class SummarisingAdapter(Adapter):
         super().__init__(memory, session=session, tokenizer=tokenizer)
         self.title = memory.class_name()
         self._memory = memory
+        self._summaries = SummaryNotes(session)
         self._folded = 0
         self._first = 1 if isinstance(memory, SummarisingBuffer) else 0
 
@@ -80,11 +81,16 @@ class SummarisingAdapter(Adapter):
 
     def dump(self) -> State:
         """Return everything the pattern holds."""
-        return State(self._memory.state())
+        return State({**self._memory.state(), **self._summaries.dump()})
+
+    async def begin(self) -> None:
+        """Give the turn the summary that was written after the last one's prompt."""
+        self._summaries.begin()
 
     async def restore(self, state: State, messages: Sequence[StoredMessage]) -> None:
         """Give the pattern back what it held."""
         self.given.replace(messages)
+        self._summaries.restore(state.data)
         if state.data:
             self._memory.load(state.data)
         else:
@@ -110,19 +116,8 @@ class SummarisingAdapter(Adapter):
         return rule if agrees else align(asked.returned, given)
 
     def _note_summary(self, folded: range) -> None:
-        before, turn = self.session.summary, self.turn
-        text = self._memory.summary
-        summary = Summary(
-            version=before.version + 1,
-            text=text,
-            tokens=self.counter.text(text),
-            covers=folded.stop,
-            folded=tuple(self.given.messages[i].id for i in folded),
-            turn=turn.number if turn is not None else self.session.last_turn,
-        )
-        self.session.summary = summary
-        if turn is not None:
-            turn.summary = summary
+        ids = [self.given.messages[i].id for i in folded]
+        self._summaries.note(self._memory.summary, folded=ids, covers=folded.stop)
 
     def _plan(self) -> WindowPlan:
         """Return what is in full as a window; its limit is in messages, not tokens."""

@@ -30,10 +30,10 @@ from memory_core.native.adapter import (
 from memory_core.native.align import NOT_STORED, align
 from memory_core.native.parts import Mark, parts_of
 from memory_core.native.rules import SUMMARY_RULE
+from memory_core.native.summaries import SummaryNotes
 from memory_core.prompt import Assembly, Gate, Omission, Part, Source
 from memory_core.recording import RecordingLLM
 from memory_core.session import Session
-from memory_core.summary import Summary
 from memory_core.trace import SUMMARISE
 
 
@@ -47,6 +47,7 @@ class SummaryBufferAdapter(Adapter):
     ) -> None:
         super().__init__(memory, session=session, tokenizer=tokenizer)
         self._memory = memory
+        self._summaries = SummaryNotes(session)
         self._start = 0  # of what is still in full, in what was given
 
     async def ask(self, query: str | ChatMessage | None, **kwargs: Any) -> list[ChatMessage]:
@@ -93,11 +94,16 @@ class SummaryBufferAdapter(Adapter):
     def dump(self) -> State:
         """Return what the class holds: it cannot be had from the record again."""
         held = [from_chat(message).to_json() for message in self._memory.get_all()]
-        return State({"held": held, "start": self._start})
+        return State({"held": held, "start": self._start, **self._summaries.dump()})
+
+    async def begin(self) -> None:
+        """Give the turn the summary that was written after the last one's prompt."""
+        self._summaries.begin()
 
     async def restore(self, state: State, messages: Sequence[StoredMessage]) -> None:
         """Give the class back what it held."""
         self.given.replace(messages)
+        self._summaries.restore(state.data)
         self._start = min(int(state.data.get("start", 0)), len(messages))
         held = state.data.get("held")
         self._memory.set(
@@ -113,21 +119,9 @@ class SummaryBufferAdapter(Adapter):
 
     def _note_summary(self, text: str, folded: range) -> None:
         """Tell the session of a summary that was written just now."""
-        before = self.session.summary
-        if not folded or text == before.text:
-            return
-        turn = self.turn
-        summary = Summary(
-            version=before.version + 1,
-            text=text,
-            tokens=self.counter.text(text),
-            covers=folded.stop,
-            folded=tuple(self.given.messages[i].id for i in folded),
-            turn=turn.number if turn is not None else self.session.last_turn,
-        )
-        self.session.summary = summary
-        if turn is not None:
-            turn.summary = summary
+        if folded and text != self.session.summary.text:
+            ids = [self.given.messages[i].id for i in folded]
+            self._summaries.note(text, folded=ids, covers=folded.stop)
 
     def _summary_mark(self) -> Mark:
         version = self.session.summary.version

@@ -11,6 +11,7 @@ from memory_core.fate import FACT, MEMORY, MESSAGE, SUMMARY, Fate
 from memory_core.models.catalogue import ModelChoice
 from memory_core.native.log import StateLog
 from memory_core.native.opening import folder_of
+from memory_core.prompt import Source
 from memory_core.settings import MemorySettings
 from memory_core.trace import FLUSHED
 from tests.app.conftest import checked, page_of
@@ -111,6 +112,9 @@ def test_the_ledger_says_what_each_prompt_held(session):
         for item in ledger.tracks[MESSAGE].ids:
             inside = ledger.fate(MESSAGE, item, turn) is Fate.PROMPT
             assert inside == (item in held.message_ids), (turn, item)
+        for part in held.parts:
+            if part.source is Source.SUMMARY:
+                assert ledger.fate(SUMMARY, part.ids[0], turn) is Fate.SUMMARY, (turn, part.ids)
         for kind, fate in ((FACT, Fate.KEY_FACT), (MEMORY, Fate.RETRIEVED)):
             for item in ledger.tracks[kind].ids:
                 stood = any(item in part.ids for part in held.parts)
