@@ -30,7 +30,7 @@ from memory_core.session import Session
 from memory_core.settings import MemorySettings
 from memory_core.state import AgentState
 from memory_core.stores.protocols import SessionKey
-from memory_core.strategies import Setup
+from memory_core.strategies import FUNCTION_AGENT, Setup
 from memory_core.summary import Summary
 from memory_core.tokens import TokenCounter, encoding_for
 from memory_core.tools import build_functions
@@ -223,5 +223,7 @@ class Chat:
     def _offer(self) -> None:
         self.memory.watch(self._llm)
         offered = self._tools if self.settings.tools else []
-        callable_ = self._llm.metadata.is_function_calling_model
-        self.memory.offer(self._llm.tool_specs(offered if callable_ else []))
+        sent = (  # other agents write their tools into the prompt, engines have none
+            self.setup.agent == FUNCTION_AGENT and self._llm.metadata.is_function_calling_model
+        )
+        self.memory.offer(self._llm.tool_specs(offered if sent else []))

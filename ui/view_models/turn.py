@@ -168,7 +168,8 @@ def _writes(trace: TurnTrace) -> Iterable[str]:
         yield f"state {change.path}: {change.before!r} → {change.after!r}"
     counts = []
     if trace.asked:
-        counts.append(f"prompt asked for {trace.asked} times")
+        times = "once" if trace.asked == 1 else f"{trace.asked} times"
+        counts.append(f"prompt asked for {times}")
     if trace.embedded:
         counts.append(f"{plural(trace.embedded, 'text')} embedded")
     if trace.encoded:

@@ -14,6 +14,7 @@ from memory_core.engine import Engine, open_engine
 from memory_core.models.catalogue import ModelChoice
 from memory_core.native.observed import ObservedMemory
 from memory_core.native.opening import folder_of
+from memory_core.prompt import Source
 from memory_core.settings import MemorySettings
 from memory_core.stores.encryption import new_key
 from memory_core.testing import HashEmbedder
@@ -63,6 +64,23 @@ def test_a_strategy_remembers_in_its_own_way_only(engine):
     chat.run_as(s.Setup())
     trace = list(chat.stream("My ferry leaves from pier 4 at noon."))[-1].trace
     assert trace.memories
+
+
+@pytest.mark.parametrize("agent", [agent.id for agent in s.AGENTS])
+def test_a_preview_holds_tool_definitions_only_where_they_are_sent(engine, agent):
+    """The next prompt has the tools that the agent sends beside it, and no others."""
+    chat = chat_as(engine, s.default_setup(s.BUFFER, agent))
+    sent = list(chat.stream("My locker code is 4417 blue."))[-1].trace.assembly
+
+    def beside(assembly):
+        parts = (p for p in assembly.parts if p.source is Source.TOOLS and p.message is None)
+        return sum(part.tokens for part in parts)
+
+    wanted = beside(sent)
+    assert (wanted > 0) == (agent == s.FUNCTION_AGENT)
+    assert beside(chat.preview()) == wanted
+    again = chat_as(engine, chat.setup, engine.store.session(chat.key))
+    assert beside(again.preview()) == wanted
 
 
 def test_switching_strategies_keeps_the_chat(engine):
