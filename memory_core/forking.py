@@ -19,6 +19,7 @@ from memory_core.messages import Message
 from memory_core.records import FORGOTTEN, REMEMBERED, Sees, record_id
 from memory_core.session import utc_now
 from memory_core.stores.protocols import MemoryRecord, SessionInfo, SessionKey, Store
+from memory_core.strategies import LAYERED
 from memory_core.trace import TurnTrace, trace_from_json
 
 
@@ -88,7 +89,12 @@ def records_left(records: Iterable[MemoryRecord], trace: TurnTrace) -> list[Memo
 
 
 def told_in(trace: TurnTrace) -> list[MemoryRecord]:
-    """Return the memories that a turn told for the first time, as its trace has them."""
+    """Return the memories that a turn told for the first time, as its trace has them.
+
+    What a strategy of LlamaIndex's remembered is its own; it is no memory of the user's.
+    """
+    if trace.strategy != LAYERED:
+        return []
     return [
         MemoryRecord(
             id=write.id,

@@ -90,6 +90,7 @@ def test_a_fork_remembers_as_the_original_did(session, engine):
     at.run()
     fork = next(i for i in engine.sessions("local") if i.origin)
     assert (fork.turns, fork.strategy) == (5, session.strategy)
+    assert not engine.store.records("local")  # what a block remembers is its own
     forked = engine.chat(fork.key, settings=SETTINGS, model=ModelChoice())
     forked.run_as(s.setup_from_json(fork.settings["strategy"]))
     kept = [
