@@ -98,6 +98,7 @@ def _panels() -> None:
         required=True,
         format_func=lambda name: _title(name, scene, _past(page)),
         label_visibility="collapsed",
+        wrap=True,
         on_change=_turn_to,
     )
     if page.panel != ALL:

@@ -146,6 +146,7 @@ def _as_it_was(page: PageState, place: Place, past: Chronicle) -> None:
         key=_PANEL,
         required=True,
         label_visibility="collapsed",
+        wrap=True,
         on_change=_turn_to,
     )
     for name in shown if panel == ALL else (panel,):
