@@ -31,7 +31,7 @@ def recognises(sample: Sample) -> bool:
     item = sample.item
     if _is_message(item):
         return True
-    if sample.items != [sample.top]:
+    if len(sample.values) != 1 or isinstance(sample.top, list):
         return False
     return (
         isinstance(item.get("store"), dict)

@@ -119,6 +119,13 @@ def test_deep_nesting_is_refused(depth: int, opening: str):
         preview(data)
 
 
+@pytest.mark.parametrize("closing", ["", "]" * 100_000])
+def test_a_file_of_nothing_but_brackets_is_refused(closing: str):
+    """Lists within lists that hold no message are refused in a sentence, cut off or not."""
+    with pytest.raises(InvalidInput, match="holds no messages"):
+        preview(b"[" * 100_000 + closing.encode())
+
+
 def test_notices_of_many_odd_messages_are_one():
     """Equal changes are told once, with their number and the first places."""
     many = [{"role": "human", "content": "hi"}] * 5_000
