@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from memory_core.errors import MemoryInspectorError
+from memory_core.errors import MemoryInspectorError, StaleVersion, StoreError
 from ui import problems, resources, sessions, welcome
 from ui.live import LiveTurn, Step
 from ui.scene import last_trace
@@ -72,6 +72,8 @@ def send(page: PageState, text: str) -> None:
         engine = resources.engine()
         if engine is None:
             return
+        sessions.catch_up(page, engine)
+        chat = page.chat or chat
         sessions.make_ready(page)
         sessions.name_after(page, engine, text)
         page.outbox = ""
@@ -88,8 +90,21 @@ def settle(page: PageState) -> None:
     page.epoch += 1
     if live.error is not None and live.trace is None:
         page.outbox = live.question  # nothing of it was stored: keep it here
+    if isinstance(live.error, StaleVersion):
+        _take_in(page)
     if page.chat is not None:
         page.chat.configure(page.settings)
+
+
+def _take_in(page: PageState) -> None:
+    """Open the session as it is by now: another tab or program was faster with its turn."""
+    engine = resources.engine()
+    with problems.caught(page.fail, "opening the session"):
+        if engine is not None and sessions.catch_up(page, engine):
+            page.error = StoreError(
+                "While this was answered, the session went on in another tab or program.",
+                next_step="Your message is kept; press Retry.",
+            )
 
 
 def _start(page: PageState, run: Callable[[], Iterator[Event]], *, question: str) -> None:
@@ -248,7 +263,12 @@ def _replace(
     chat = page.chat
     if chat is None or page.live is not None:
         return
+    engine = resources.engine()
     with problems.caught(page.fail, "sending the message"):
+        if engine is not None and sessions.catch_up(page, engine):
+            page.editing = bool(question)
+            page.notice += " Look at it first: your message is not the last one any more."
+            return
         sessions.make_ready(page)
         _start(page, lambda: run(chat), question=question)
 

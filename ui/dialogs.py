@@ -29,6 +29,13 @@ from ui.state import PageState, mine, seed, value_of
 from ui.view_models.state import state_view
 
 _TITLE, _STATE = "rename-title", "state-json"
+_SHAPES: Mapping[str, tuple[type, str]] = {
+    "workflow": (str, "a text"),
+    "step": (str, "a text"),
+    "slots": (dict, "a JSON object"),
+    "preferences": (dict, "a JSON object"),
+    "key_facts": (list, "a list"),
+}
 
 
 def draw(page: PageState) -> None:
@@ -169,8 +176,10 @@ def _save_state(page: PageState, text: str) -> None:
 def _edited(now: states.AgentState, text: str) -> states.AgentState:
     """Return the state with the edited fields; raise :class:`InvalidInput` for other shapes."""
     try:
-        value, _ = repair_json(json.loads(text))
-    except (ValueError, RecursionError) as exc:
+        value, _ = repair_json(json.loads(text, parse_constant=_no_number))
+    except RecursionError as exc:
+        raise InvalidInput("The state is nested too deeply.") from exc
+    except ValueError as exc:
         raise InvalidInput(f"This is not readable as JSON: {exc}.") from exc
     if not isinstance(value, Mapping):
         raise InvalidInput("The state must be a JSON object.")
@@ -178,7 +187,14 @@ def _edited(now: states.AgentState, text: str) -> states.AgentState:
     unknown = [name for name in value if name not in fields]
     if unknown:
         raise InvalidInput(f"The state has no field {str(unknown[0])[:40]!r}.")
+    for name, (kind, called) in _SHAPES.items():
+        if not isinstance(value.get(name, fields[name]), kind):
+            raise InvalidInput(f"{name} must be {called}.")
     return replace(states.from_json({**fields, **value}), user=now.user, session=now.session)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _try(page: PageState, action: Callable[[], None]) -> None:

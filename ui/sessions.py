@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memory_core.errors import InvalidInput, MemoryInspectorError
+from memory_core.errors import InvalidInput, MemoryInspectorError, NotFound
 from memory_core.messages import Json
 from memory_core.models.catalogue import (
     OFFLINE,
@@ -65,6 +65,8 @@ def open_new(
 
 def open_session(page: PageState, engine: Engine, info: SessionInfo) -> None:
     """Open a session with the settings and the model that were kept with it."""
+    if page.error is not None and page.info is not None and page.info.key != info.key:
+        page.outbox = ""  # what could not be sent there is not said here
     settings, model, notice = _read(info.settings)
     page.settings, page.model, page.notice = settings, model, notice
     page.embedding = None
@@ -80,6 +82,30 @@ def open_session(page: PageState, engine: Engine, info: SessionInfo) -> None:
     page.epoch += 1
     page.opened, page.editing, page.probe = frozenset(), False, ""
     page.showing = SENT if page.chat.turns else NEXT
+
+
+def catch_up(page: PageState, engine: Engine) -> bool:
+    """Take in what another tab or program said in the open session; return whether there was any.
+
+    Raises :class:`NotFound` when the session was deleted meanwhile.
+    """
+    if page.chat is None or page.info is None:
+        return False
+    stored = engine.store.session(page.info.key)
+    if stored.deleted:
+        raise NotFound(
+            "This session was deleted in another tab or program.",
+            next_step="Bring it back on the Sessions page, or start a new chat.",
+        )
+    missed = stored.turns - page.chat.turns
+    if missed <= 0:
+        return False
+    open_session(page, engine, stored)
+    more = "1 more turn was" if missed == 1 else f"{missed:,} more turns were"
+    page.notice = (
+        f"This session went on in another tab or program: {more} taken in. {page.notice}".strip()
+    )
+    return True
 
 
 def make_ready(page: PageState) -> None:
@@ -202,6 +228,7 @@ def rename(page: PageState, engine: Engine, title: str) -> None:
     if not line:
         raise InvalidInput("A session needs a title of at least one character.")
     keep(page, engine, title=line[:MAX_TITLE])
+    page.epoch += 1  # the list of sessions shows the new title
 
 
 def duplicate(page: PageState, engine: Engine) -> None:

@@ -10,6 +10,7 @@ from memory_core.errors import MemoryInspectorError
 from memory_core.models.catalogue import LOCAL, OFFLINE, OPENAI
 from ui import dialogs, knobs, problems, resources, sessions
 from ui.inspector import REDRAW
+from ui.problems import plain
 from ui.state import PageState, keyed, mine, value_of
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _sessions(page: PageState, engine: Engine, *, disabled: bool) -> None:
         st.switch_page("pages/3_Compare.py", query_params={"session": open_one})
     if page.deleted is not None:
         st.button(
-            f"Undo: bring back “{page.deleted.title}”",
+            f"Undo: bring back “{plain(page.deleted.title)}”",
             key="session-undo",
             icon=":material/undo:",
             type="primary",

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from memory_core.errors import NotFound
 from memory_core.models.catalogue import ModelChoice
 from memory_core.native.knobs import StaticBlock, VectorBlock
 from memory_core.native.knobs import to_json as knobs_json
@@ -19,7 +20,7 @@ from memory_core.strategies import (
     default_setup,
     pairing,
 )
-from tests.app.conftest import checked, named, page_of, say, texts
+from tests.app.conftest import checked, named, page_of, say, settled, texts
 from ui.snippet import snippet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,11 +72,13 @@ def test_rename(visit):
     next(b for b in at.button if b.label == "Rename").click()
     checked(at.run())
     assert any("at least one character" in error.value for error in at.error)
+    listed = named(at.selectbox, "session").key
     at.text_input(key="rename-title").set_value("Bread <b>& butter</b> 🥖")
     next(b for b in at.button if b.label == "Rename").click()
     checked(at.run())
     assert page_of(at).info.title == "Bread <b>& butter</b> 🥖"
     assert page_of(visit()).info.title == "Bread <b>& butter</b> 🥖"
+    assert named(at.selectbox, "session").key != listed  # else a browser goes on showing the old
 
 
 def test_delete_can_be_undone(visit, engine):
@@ -90,6 +93,69 @@ def test_delete_can_be_undone(visit, engine):
     at.button(key="session-undo").click()
     checked(at.run())
     assert texts(at)[0] == "Keep me."
+
+
+def test_a_title_is_no_markdown_where_its_deletion_can_be_undone(visit, engine):
+    """A title on a button draws no picture from elsewhere and no formatting."""
+    from ui import sessions
+
+    at = say(visit(), "hello")
+    sessions.rename(page_of(at), engine, "![i](http://127.0.0.1/x.png) **bold**")
+    sessions.delete(page_of(at), engine)
+    checked(at.run())
+    label = at.button(key="session-undo").label
+    assert "![" not in label
+    assert "**" not in label
+
+
+def test_two_tabs_on_one_session_go_on_from_each_other(visit, engine):
+    """What another tab said is taken in before the next turn; no turn is refused or lost."""
+    one, two = say(visit(), "From the first tab."), visit()
+    say(two, "My sister is Ana.")
+    say(one, "Who is my sister?")
+    assert not one.error
+    assert "Ana" in texts(one)[-1]
+    assert any("1 more turn was taken in" in told(info) for info in one.info)
+    two.button(key="chat-regenerate").click()
+    checked(two.run())
+    assert texts(two) == texts(one)  # not the last message any more: shown, not answered again
+    assert len(engine.store.messages(page_of(one).info.key)) == 6
+
+
+def test_a_turn_that_another_tab_overtook_is_kept_for_a_retry(visit, engine):
+    """Two turns at one time: the later one is refused in words, and Retry says it."""
+    from ui import sessions
+
+    one, two = say(visit(), "From the first tab."), visit()
+    real, calls = sessions.catch_up, []
+
+    def late(page, engine):  # the other tab's turn falls between the look and the answer
+        calls.append(page)
+        if len(calls) == 1:
+            page_of(two).chat.play("My sister is Ana.", "Noted.")
+            return False
+        return real(page, engine)
+
+    sessions.catch_up = late
+    try:
+        say(one, "Who is my sister?")
+    finally:
+        sessions.catch_up = real
+    assert any("went on in another tab" in error.value for error in one.error)
+    one.button(key="chat-retry").click()
+    settled(one.run())
+    assert not one.error
+    assert "Ana" in texts(one)[-1]
+
+
+def test_what_could_not_be_sent_is_not_said_in_another_session(visit):
+    """A message that waits for Retry in one session is not sent in the next one."""
+    at = say(visit(), "hello")
+    page_of(at).outbox, page_of(at).error = "only for this one", NotFound("It is away.")
+    at.button(key="session-new").click()
+    checked(at.run())
+    assert texts(at) == []
+    assert page_of(at).outbox == ""
 
 
 def test_duplicate_is_a_session_of_its_own(visit, engine):
@@ -158,7 +224,9 @@ def test_state_can_be_edited_and_a_stale_edit_is_refused(visit):
 def test_state_that_is_no_json_is_refused_and_kept_on_screen(visit):
     """A broken edit says where it is broken and loses nothing that was typed."""
     at = open_dialog(say(visit(), "hello"), "state")
-    for text in ("{", "[]", '{"versions": 3}', '{"slots": 7}'):
+    deep = '{"slots":' + '{"a":' * 2000 + "1" + "}" * 2001
+    wrong = ('{"slots": "x"}', '{"workflow": 5}', '{"preferences": {"a": NaN}}')
+    for text in ("{", "[]", '{"versions": 3}', '{"slots": 7}', *wrong, deep):
         at.text_area(key="state-json").set_value(text)
         next(b for b in at.button if b.label == "Save").click()
         checked(at.run())

@@ -34,7 +34,7 @@ def begin(page: PageState, *, teaches: str) -> Place | None:
     if page.lost is not None:
         problems.show(page.lost)
     if page.notice:
-        st.info(page.notice)
+        st.info(problems.plain(page.notice))
         page.notice = ""
     _choose(page, engine)
     place = place_of(page)
