@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from memory_core.errors import MemoryInspectorError
+from memory_core.errors import MemoryInspectorError, NotFound, StoreUnavailable
 
 COMMANDS = {
     "sessions": ("memory_core.cli.sessions", "list sessions, or search in their text"),
@@ -28,6 +28,11 @@ COMMANDS = {
 }
 
 FAILED, MISUSED = 1, 2
+
+_NEXT_STEPS: dict[type[MemoryInspectorError], str] = {  # in place of those that the pages say
+    NotFound: "The command `sessions` lists those there are.",
+    StoreUnavailable: "Start it, or name another one with --store.",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = module.run(parser.parse_args(rest))
         sys.stdout.flush()
     except MemoryInspectorError as exc:
-        sys.stderr.write(" ".join(filter(None, (str(exc), exc.next_step))) + "\n")
+        next_step = _NEXT_STEPS.get(type(exc), exc.next_step)
+        sys.stderr.write(" ".join(filter(None, (str(exc), next_step))) + "\n")
         return FAILED
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

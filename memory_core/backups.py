@@ -191,5 +191,8 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") as file:
             yield from file
+    except gzip.BadGzipFile as exc:
+        raise StoreError(f"{path.name} is no backup of Memory Inspector.") from exc
     except (OSError, EOFError) as exc:
-        raise StoreError(f"{path.name} cannot be read: {exc}.") from exc
+        why = getattr(exc, "strerror", None) or exc
+        raise StoreError(f"{path.name} cannot be read: {why}.") from exc

@@ -171,6 +171,7 @@ def test_what_cannot_be_done_is_told_in_one_line(filled, capsys):
         ["import-session", "none.json"],
         ["import-session", "bad.json"],
         ["restore", "none.gz"],
+        ["restore", "sessions.json"],
         ["sessions", "--store", "nothing://x"],
         ["sessions", "--search", "  "],
     ):
