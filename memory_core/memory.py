@@ -23,12 +23,13 @@ from llama_index.core.llms import LLM
 from llama_index.core.memory.types import BaseMemory
 
 from memory_core.assemble import Layers, Rank, assemble, memory_tokens
+from memory_core.buffer import History
 from memory_core.errors import MemoryInspectorError, ModelError, PromptTooLarge
 from memory_core.explain import explain_aside, explain_sent
 from memory_core.folding import extract_facts, fold
 from memory_core.llama import from_chat, to_chat
 from memory_core.longterm import Candidates, rank_hits
-from memory_core.messages import Json, Message
+from memory_core.messages import Json, Message, StoredMessage
 from memory_core.models.failures import explain
 from memory_core.opening import create_session, open_session
 from memory_core.prompt import Assembly
@@ -213,6 +214,39 @@ class LayeredMemory(BaseMemory):
             query = self._session.last_trace.query
         return self._plan(settings, self._rank(None, settings, query), in_front=0)
 
+    def if_asked(self, question: str) -> tuple[Callable[[MemorySettings], Assembly], History]:
+        """Return the planner of the prompt that would go out with this question, and its history.
+
+        Unlike :meth:`preview` the question stands in it as the newest message and takes its room.
+        A summary round that asking would set off is not foreseen.
+        """
+        session = self._session
+        number = session.last_turn + 1
+        asked = StoredMessage(
+            id=uuid.uuid4().hex,
+            position=len(session.messages),
+            turn=number,
+            created=session.clock(),
+            message=Message.of("user", question),
+        )
+        history = session.history.copy()
+        history.append(asked.message, session.counter.message(asked.message))
+        messages = [*session.messages, asked]
+
+        def plan(settings: MemorySettings) -> Assembly:
+            layers = Layers(
+                messages=messages,
+                history=history,
+                state=session.state,
+                summary=session.summary,
+                rank=self._rank(None, settings, question),
+                tool_tokens=self._tool_tokens if settings.tools else 0,
+                open_turn=len(messages) - 1,
+            )
+            return assemble(layers, settings, session.counter)
+
+        return plan, history
+
     def forget_searches(self) -> None:
         """Search anew the next time, after the embedding model changed."""
         self._candidates = {}
@@ -387,5 +421,7 @@ def _refuse_if_too_large(assembly: Assembly, settings: MemorySettings) -> None:
     if assembly.tokens > settings.context_window:
         raise PromptTooLarge(
             f"The prompt needs {assembly.tokens:,} tokens, the model's context window holds "
-            f"{settings.context_window:,}."
+            f"{settings.context_window:,}.",
+            next_step="Your message is kept. Shorten it, lower the token limit or raise the "
+            "context window.",
         )
