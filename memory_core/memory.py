@@ -29,7 +29,7 @@ from memory_core.explain import explain_aside, explain_sent
 from memory_core.folding import extract_facts, fold
 from memory_core.llama import from_chat, to_chat
 from memory_core.longterm import Candidates, rank_hits
-from memory_core.messages import Json, Message, StoredMessage
+from memory_core.messages import Json, Message, StoredMessage, repair
 from memory_core.models.failures import explain
 from memory_core.opening import create_session, open_session
 from memory_core.prompt import Assembly
@@ -221,13 +221,12 @@ class LayeredMemory(BaseMemory):
         A summary round that asking would set off is not foreseen.
         """
         session = self._session
-        number = session.last_turn + 1
         asked = StoredMessage(
             id=uuid.uuid4().hex,
             position=len(session.messages),
-            turn=number,
+            turn=session.last_turn + 1,
             created=session.clock(),
-            message=Message.of("user", question),
+            message=repair(Message.of("user", question))[0],
         )
         history = session.history.copy()
         history.append(asked.message, session.counter.message(asked.message))

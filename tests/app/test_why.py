@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from memory_core.fate import FACT, MEMORY, MESSAGE, STATE, SUMMARY, Fate
+from memory_core.fate import FACT, IN_PROMPT, MEMORY, MESSAGE, STATE, SUMMARY, Fate
+from memory_core.models.catalogue import ModelChoice
 from memory_core.whynot import place_of
 from tests.app.conftest import checked, page_of
-from tests.app.played import open_page, play
+from tests.app.played import TIGHT, open_page, play
 from ui.view_models.why import matrix_view
 
 PAGE = "2_Why.py"
@@ -65,6 +66,37 @@ def test_one_click_lets_it_in_the_next_prompt(session):
     assert getattr(page.settings, change.setting) == change.value
     assert page.probe == "When does the tram leave?"
     assert place_of(found.item, page.chat.preview(page.settings, page.probe))
+
+
+def test_what_is_enough_for_a_question_is_enough_when_it_is_asked(session, engine):
+    """The question itself takes room: asked under the change the message is in, one less is not."""
+    page = page_of(opened())
+    asking, settings = page.asking, page.settings
+    asking.question = "How many cakes did Mrs. Okonkwo order for the party on Sunday morning?"
+    asking.choose(MESSAGE, page.chat.messages[18].id)
+    found = asking.why(14, settings=settings, embedder=None)
+    change = next(c for c in found.changes if c.setting == "token_limit")
+    less = settings.with_(token_limit=change.less)
+    plan, _ = page.chat.memory.if_asked(asking.question)
+    assert not place_of(found.item, plan(less))
+    chat = engine.chat(session.key, settings=change.apply(settings), model=ModelChoice())
+    list(chat.stream(asking.question))
+    assert place_of(found.item, chat.trace(chat.turns).assembly)
+
+
+def test_where_the_answer_and_the_matrix_differ_it_is_said_why(session, engine):
+    """Every cell that is in while the answer is not, or the other way round, is explained."""
+    asking = page_of(opened()).asking
+    explained = set()
+    for kind in (MESSAGE, MEMORY):
+        for item in asking.chronicle.ledger.tracks[kind].ids:
+            asking.choose(kind, item)
+            found = asking.why(10, settings=TIGHT, embedder=engine.embedder)
+            fate = asking.chronicle.ledger.fate(kind, item, 10)
+            told = asking.apart(10, found)
+            assert bool(told) == (bool(found.place) != (fate in IN_PROMPT)), (kind, item, fate)
+            explained |= {kind} if told else set()
+    assert explained == {MESSAGE, MEMORY}
 
 
 def test_a_link_asks_about_a_message_a_question_and_other_settings(session):

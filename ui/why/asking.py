@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_core.errors import InvalidInput, NotFound
-from memory_core.fate import MEMORY, MESSAGE, STATE, Fate
+from memory_core.fate import IN_PROMPT, MEMORY, MESSAGE, STATE, Fate
 from memory_core.gates import SAID, STATE_ROUTE, Check, Item, Route
 from memory_core.lab.past import PastMemories
 from memory_core.lab.replay import Replay
@@ -113,6 +113,23 @@ class Asking:
             self._answers[key] = found
         return self._answers[key]
 
+    def apart(self, turn: int, found: WhyNot) -> str:
+        """Say why the answer for a turn and the cell of the matrix differ, empty if they agree.
+
+        The matrix tells where anything of a thing stood, the answer where its own words did.
+        """
+        if self.question:
+            return ""
+        fate = self.chronicle.ledger.fate(self.kind, self.item, turn)
+        if not found.place and fate in IN_PROMPT:
+            return f"Something of it was there ({fate.words}), which is what the matrix shows."
+        if found.place and fate not in IN_PROMPT and self.kind == MEMORY:
+            return (
+                "The message it was made from stood there; the memory itself was "
+                f"{fate.words}, which is what the matrix shows."
+            )
+        return ""
+
     def without(self, turn: int, edit: Edit, embedder: Embedder) -> Counterfactual | AsIf:
         """Plan a turn without the thing, or with other words in its place."""
         session = self.chronicle.chat.session
@@ -146,12 +163,8 @@ class Asking:
         chat = self.chronicle.chat
         if isinstance(chat.memory, ObservedMemory):
             return self._next_of_class(chat.memory, settings)
-        return why_not(
-            self._item(chat.messages),
-            settings=settings,
-            plan=lambda tried: chat.preview(tried, self.question),
-            history=chat.session.history,
-        )
+        plan, history = chat.memory.if_asked(self.question)
+        return why_not(self._item(chat.messages), settings=settings, plan=plan, history=history)
 
     def _next_of_class(self, memory: ObservedMemory, settings: MemorySettings) -> WhyNot:
         """Ask the real object of a strategy of LlamaIndex's for the next prompt."""

@@ -39,6 +39,9 @@ def draw(page: PageState, asking: Asking, place: Place) -> None:
         if asking.question and asking.changed:
             _other_settings(asking)
         st.text(found.sentence)
+        apart = asking.apart(place.turn, found)
+        if apart:
+            st.caption(apart)
         for route in found.routes:
             st.html(route_html(route))
         _changes(page, asking, place, found)
