@@ -39,26 +39,30 @@ def summary(
     ``said`` are (role, text) pairs, oldest first; ``previous`` is the summary so far.
     """
     chosen: list[tuple[int, str]] = []
-    left = max_tokens
     known: set[str] = set()
+
+    def fits(place: int, text: str) -> bool:
+        # subtle: a text at the very start costs other tokens than after a space
+        return counter.text(_joined([*chosen, (place, text)])) <= max_tokens
+
     for place, fact in enumerate(dict.fromkeys(" ".join(f.split()) for f in facts)):
         sentence = _ended(fact)
-        cost = counter.text(" " + sentence)
-        if fact and cost <= left:
+        if fact and fits(place - len(facts), sentence):
             chosen.append((place - len(facts), sentence))
             known.add(words_of.plain(fact))
-            left -= cost
     candidates = _candidates(previous, said)
     telling = [c for c in candidates if c.weight >= _TELLING] or ([] if chosen else candidates)
     for candidate in sorted(telling, key=lambda c: (-c.weight, c.place)):
         plain = words_of.plain(candidate.text)
         if not plain or any(plain in k or k in plain for k in known):
             continue
-        cost = counter.text(" " + candidate.text)
-        if cost <= left:
+        if fits(candidate.place, candidate.text):
             chosen.append((candidate.place, candidate.text))
             known.add(plain)
-            left -= cost
+    return _joined(chosen)
+
+
+def _joined(chosen: Sequence[tuple[int, str]]) -> str:
     return " ".join(text for _, text in sorted(chosen))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_core.models.offline.digest import merge, summary
@@ -17,6 +17,7 @@ SENTENCES = st.lists(
 SAID = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), SENTENCES), max_size=6)
 
 
+@example("", [], ["Porto eat my cake and", "nuts my I . nuts eat ! 😀 run € cake I"], 19)
 @given(SENTENCES, SAID, st.lists(SENTENCES, max_size=3), st.integers(0, 60))
 def test_summaries_fit_their_limit(
     previous: str, said: list[tuple[str, str]], facts: list[str], limit: int
