@@ -10,6 +10,7 @@ from memory_core.cli.opened import (
     add_store,
     backups_of,
     config_of,
+    counted,
     opened_store,
     say,
     show_progress,
@@ -36,5 +37,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     with opened_store(config) as store:
         made = backups.create(store, now=datetime.now(UTC), progress=show_progress("users"))
-    say(f"{made.users} users, {made.size:,} bytes: {made.path}")
+    say(f"{counted(made.users, 'users')}, {made.size:,} bytes: {made.path}")
     return 0

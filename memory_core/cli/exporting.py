@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memory_core.cli.opened import add_store, config_of, opened_store
+from memory_core.cli.opened import add_store, config_of, counted, opened_store
 from memory_core.errors import InvalidInput
 from memory_core.portable import export_session, export_user
 from memory_core.portable_format import write_bundle
@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     found = ", ".join(f"{count} of {kind}" for kind, count in bundle.counts.items())
     told = f"; taken out: {found or 'nothing'}" if args.redact else ""
     sys.stderr.write(
-        f"{len(bundle.sessions)} sessions, {len(bundle.records)} memories written{told}\n"
+        f"{counted(len(bundle.sessions), 'sessions')}, "
+        f"{counted(len(bundle.records), 'memories')} written{told}\n"
     )
     return 0

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from memory_core.cli.opened import add_store, backups_of, config_of, opened_store, say
+from memory_core.cli.opened import add_store, backups_of, config_of, counted, opened_store, say
 from memory_core.config import EngineConfig
 from memory_core.forgetting import forget_me
 from memory_core.lab.comparison_folder import forget_comparisons
@@ -45,10 +45,11 @@ def run(args: argparse.Namespace) -> int:
     if report.nothing:
         say("There was nothing of this user.")
         return 0
-    rows = ", ".join(f"{count} {kind}" for kind, count in report.rows.items())
-    say(f"Erased {rows}.")
-    say(f"Dropped {report.collections} collections with {report.vectors} vectors.")
-    say(f"Taken out of {len(report.backups)} backups.")
+    rows = ", ".join(counted(count, kind) for kind, count in report.rows.items() if count)
+    say(f"Erased {rows or 'no rows'}.")
+    collections = counted(report.collections, "collections")
+    say(f"Dropped {collections} with {counted(report.vectors, 'vectors')}.")
+    say(f"Taken out of {counted(len(report.backups), 'backups')}.")
     for note in report.notes:
         say(note)
     return 0

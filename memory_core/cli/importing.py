@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
+from memory_core.cli.opened import counted
 from memory_core.errors import InvalidInput, MemoryInspectorError
 from memory_core.interchange import ImportPreview, conversations, preview
 from memory_core.messages import Json
@@ -125,8 +126,9 @@ def _as_json(told: ImportPreview, stored: Json) -> str:
 
 def _as_text(told: ImportPreview, stored: Json) -> str:
     counts = (
-        f"{len(told.conversations):,} conversations, {told.messages:,} messages, "
-        f"{told.questions:,} questions, {told.branches:,} other branches"
+        f"{counted(len(told.conversations), 'conversations')}, "
+        f"{counted(told.messages, 'messages')}, {counted(told.questions, 'questions')}"
+        + (f", {told.branches:,} on other branches" if told.branches else "")
     )
     lines = [f"{told.name}: {told.format_title}, {told.size:,} bytes", counts]
     for row in told.conversations[:_ROWS_TOLD]:
@@ -139,7 +141,7 @@ def _as_text(told: ImportPreview, stored: Json) -> str:
         lines += [f"  {notice}" for notice in told.notices]
     if stored is not None:
         lines.append(
-            f"Stored {len(stored['sessions']):,} sessions"
+            f"Stored {counted(len(stored['sessions']), 'sessions')}"
             + (f", {stored['skipped']:,} were stored before." if stored["skipped"] else ".")
         )
     return "".join(_printable(line) + "\n" for line in lines)

@@ -9,7 +9,7 @@ import argparse
 import uuid
 from pathlib import Path
 
-from memory_core.cli.opened import add_store, config_of, opened_store, say, show_progress
+from memory_core.cli.opened import add_store, config_of, counted, opened_store, say, show_progress
 from memory_core.errors import InvalidInput
 from memory_core.portable import import_bundle
 from memory_core.portable_format import read_bundle
@@ -43,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
             progress=show_progress("sessions"),
         )
     say(
-        f"{len(done.sessions)} sessions with {done.turns} turns and {done.records} memories "
+        f"{counted(len(done.sessions), 'sessions')} with {counted(done.turns, 'turns')} and "
+        f"{counted(done.records, 'memories')} "
         f"taken in, {len(done.kept)} were there already"
     )
     return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from memory_core.cli.opened import add_store, config_of, opened_store, say
+from memory_core.cli.opened import add_store, config_of, counted, opened_store, say
 from memory_core.portable import export_user, import_bundle
 
 
@@ -35,5 +35,6 @@ def run(args: argparse.Namespace) -> int:
                 turns += done.turns
                 kept += len(done.kept)
             where = target.facts().where
-    say(f"{sessions} sessions with {turns} turns copied to {where}, {kept} were there already")
+    copied = f"{counted(sessions, 'sessions')} with {counted(turns, 'turns')}"
+    say(f"{copied} copied to {where}, {kept} were there already")
     return 0

@@ -66,6 +66,17 @@ def show_progress(word: str) -> Callable[[int, int], None]:
     return show
 
 
+def counted(count: int, kind: str) -> str:
+    """Return a count with its noun, of which the plural is given.
+
+    >>> counted(1, "memories"), counted(2000, "sessions")
+    ('1 memory', '2,000 sessions')
+    """
+    if count == 1:
+        kind = f"{kind[:-3]}y" if kind.endswith("ies") else kind.removesuffix("s")
+    return f"{count:,} {kind}"
+
+
 def say(text: str) -> None:
     """Write a line that no terminal takes for a command."""
     shown = "".join(c if c.isprintable() else "\ufffd" for c in text)

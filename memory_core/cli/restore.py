@@ -13,6 +13,7 @@ from memory_core.cli.opened import (
     add_store,
     backups_of,
     config_of,
+    counted,
     opened_store,
     say,
     show_progress,
@@ -31,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
     with opened_store(config) as store:
         done = backups_of(config).restore(args.file, store, progress=show_progress("users"))
     say(
-        f"{len(done.sessions)} sessions with {done.turns} turns and {done.records} memories "
+        f"{counted(len(done.sessions), 'sessions')} with {counted(done.turns, 'turns')} and "
+        f"{counted(done.records, 'memories')} "
         f"restored, {len(done.kept)} were there already"
     )
     return 0

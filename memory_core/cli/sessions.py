@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from memory_core.cli.opened import add_store, config_of, opened_store, say
+from memory_core.cli.opened import add_store, config_of, counted, opened_store, say
 from memory_core.listing import Found, search_sessions
 from memory_core.messages import Json
 from memory_core.stores.protocols import SessionInfo
@@ -45,7 +45,7 @@ def _show(infos: list[SessionInfo], *, as_json: bool) -> None:
             f"{info.turns} turns  {info.messages} messages  {info.tokens} tokens{marks}  "
             f"{info.title}"
         )
-    say(f"{len(infos)} sessions")
+    say(counted(len(infos), "sessions"))
 
 
 def _show_found(found: list[Found], *, as_json: bool) -> None:
@@ -57,7 +57,7 @@ def _show_found(found: list[Found], *, as_json: bool) -> None:
     for hit in found:
         key = hit.info.key
         say(f"{key.user}  {key.session}  {hit.messages} messages  {hit.excerpt}")
-    say(f"{len(found)} sessions")
+    say(counted(len(found), "sessions"))
 
 
 def _row(info: SessionInfo) -> dict[str, Json]:

@@ -7,6 +7,7 @@ decide. Neither stores anything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -233,6 +234,10 @@ def _refusal(sample: Sample) -> str:
             f"least two turns; it begins with {first!r}."
         )
     if not any(sample.items):
+        try:
+            json.loads(sample.head)
+        except (ValueError, RecursionError):
+            return "The JSON is cut off or broken before its first message."
         return "The JSON is empty: it holds no messages."
     item = sample.items[0]
     if isinstance(item, dict):

@@ -112,7 +112,9 @@ def _report(page: PageState) -> None:
     report = place_of(page).report
     if report is None:
         return
-    rows = ", ".join(f"{count:,} {kind}" for kind, count in report.rows.items() if count)
+    rows = ", ".join(
+        plural(count, kind.removesuffix("s")) for kind, count in report.rows.items() if count
+    )
     st.success(
         plain(
             f"Forgotten: {rows or 'no rows'}; {plural(report.vectors, 'vector')} in "

@@ -36,7 +36,9 @@ def store_lines(facts: StoreFacts, *, operator: bool) -> tuple[Line, ...]:
     """Return what a store is and holds; where and how much only for an operator."""
     lines = [Line("Backend", facts.backend), Line("Schema version", str(facts.version))]
     if operator:
-        rows = ", ".join(f"{count:,} {kind}" for kind, count in facts.rows.items() if count)
+        rows = ", ".join(
+            plural(count, kind.removesuffix("s")) for kind, count in facts.rows.items() if count
+        )
         lines += [
             Line("Where", facts.where),
             Line("Rows", rows or "none"),

@@ -59,7 +59,7 @@ def test_sessions_are_listed_and_searched(filled, capsys):
     assert "2 sessions" in out
     [old] = json.loads(run(capsys, "sessions", "--user", KEY.user, "--deleted", "--json"))
     assert (old["session"], old["deleted"]) == ("s-2", True)
-    assert "1 sessions" in run(capsys, "sessions", "--search", "ZEBRAS")
+    assert "1 session" in run(capsys, "sessions", "--search", "ZEBRAS")
     [hit] = json.loads(run(capsys, "sessions", "--search", "zebras", "--json"))
     assert (hit["user"], hit["found"]) == ("eve", 1)
 
@@ -68,10 +68,10 @@ def test_a_session_goes_out_and_comes_in(filled, capsys):
     """An exported file comes in elsewhere, as itself, as a copy, or as somebody else's."""
     run(capsys, "export", "--user", KEY.user, "--session", "s-1", "-o", "one.json")
     out = run(capsys, "import-session", "one.json", "--store", "files://" + str(filled / "f"))
-    assert out == "1 sessions with 1 turns and 1 memories taken in, 0 were there already\n"
+    assert out == "1 session with 1 turn and 1 memory taken in, 0 were there already\n"
     assert "0 sessions" in run(capsys, "import-session", "one.json")
-    assert "1 sessions" in run(capsys, "import-session", "one.json", "--new-ids")
-    assert "1 sessions" in run(capsys, "import-session", "one.json", "--user", "bob")
+    assert "1 session" in run(capsys, "import-session", "one.json", "--new-ids")
+    assert "1 session" in run(capsys, "import-session", "one.json", "--user", "bob")
     store = open_store(None, folder=filled / "data")
     assert len(store.sessions(KEY.user)) == 2
     assert texts(store, SessionKey("bob", "s-1")) == ["mail dana@example.org", "noted"]
@@ -93,7 +93,7 @@ def test_a_backup_comes_back_on_another_backend(filled, capsys):
     listed = run(capsys, "backup", "--list")
     path = listed.split()[-1]
     out = run(capsys, "restore", path, "--store", f"files://{filled}/f")
-    assert out.startswith("3 sessions with 2 turns and 1 memories restored")
+    assert out.startswith("3 sessions with 2 turns and 1 memory restored")
     store = open_store(f"files://{filled}/f", folder=filled)
     assert store.users() == [KEY.user, "eve"]
 
@@ -107,8 +107,8 @@ def test_forgetting_asks_first(filled, capsys, monkeypatch):
     assert "Hers" in run(capsys, "sessions")
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     out = run(capsys, "forget-me", "eve")
-    assert "1 sessions" in out
-    assert "Taken out of 1 backups" in out
+    assert "1 session" in out
+    assert "Taken out of 1 backup." in out
     assert "Hers" not in run(capsys, "sessions")
     assert "nothing of this user" in run(capsys, "forget-me", "eve", "--yes")
 
@@ -171,7 +171,6 @@ def test_what_cannot_be_done_is_told_in_one_line(filled, capsys):
         ["import-session", "none.json"],
         ["import-session", "bad.json"],
         ["restore", "none.gz"],
-        ["restore", "sessions.json"],
         ["sessions", "--store", "nothing://x"],
         ["sessions", "--search", "  "],
     ):
@@ -226,3 +225,18 @@ def test_what_is_printed_cannot_command_a_terminal(home, capsys):
     assert "\x1b" not in out
     assert "\u202e" not in out
     assert len(out.splitlines()) == 2
+
+
+def test_a_file_of_another_kind_is_no_backup(filled, capsys):
+    """A file that no backup command wrote is said to be none, not to be badly packed."""
+    (filled / "other.json").write_text("{}", encoding="utf-8")
+    assert main(["restore", "other.json"]) == 1
+    assert capsys.readouterr().err == "other.json is no backup of Memory Inspector.\n"
+
+
+@pytest.mark.parametrize("text", ['{"a": ', "{", "[{"])
+def test_json_that_ends_too_early_is_not_called_empty(filled, capsys, text):
+    """A file cut off before its first message says that; only an empty one is called so."""
+    (filled / "cut.json").write_text(text, encoding="utf-8")
+    assert main(["import", "cut.json"]) != 0
+    assert "cut off or broken" in capsys.readouterr().err

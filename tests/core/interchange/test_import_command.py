@@ -28,7 +28,7 @@ def test_a_file_is_previewed_in_words(tmp_path: Path, capsys):
     assert command(str(file)) == 0
     out = capsys.readouterr().out
     assert "talk.json: OpenAI messages" in out
-    assert "1 conversations, 2 messages" in out
+    assert "1 conversation, 2 messages" in out
     assert "message 1: role 'human' was read as user" in out
 
 
