@@ -26,6 +26,11 @@ class Swatch:
     label: str
     pattern: str = ""
 
+    @property
+    def ink(self) -> str:
+        """The colour that a letter on it is read in."""
+        return "#fff" if self.colour in (BLUE, GREEN, RED, DARK_GREY) else "#1c2733"
+
 
 SWATCHES: Mapping[Source, Swatch] = {
     Source.SYSTEM: Swatch(GREY, "S", "system prompt"),

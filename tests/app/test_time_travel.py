@@ -83,6 +83,7 @@ def test_link_to_no_turn_is_refused_in_words(session, turn):
     """A link that leads nowhere says so, and the page shows the newest turn."""
     at = open_page(PAGE, session=session.key.session, turn=turn)
     assert at.error
+    assert "another session" not in at.error[0].value
     assert page_of(at).place.turn == 14
 
 

@@ -157,7 +157,8 @@ def _legend(comparison: Comparison) -> str:
         source for column in comparison.columns for kept in column.turns for source in kept.tokens
     }
     keys = [
-        f'<span style="background:{look.colour};padding:0 .4rem">{_text(look.letter)}</span> '
+        f'<span style="background:{look.colour};color:{look.ink};padding:0 .4rem">'
+        f"{_text(look.letter)}</span> "
         f"{_text(look.label)} &nbsp; "
         for source in Source
         if source.value in present

@@ -107,7 +107,10 @@ def follow_link(page: PageState, engine: Engine) -> None:
         sessions.open_session(page, engine, found[0])
     last = page.chat.turns if page.chat is not None else 0
     if turn > last:
-        raise NotFound(f"This session has no turn {turn:,}; its newest is turn {last:,}.")
+        raise NotFound(
+            f"This session has no turn {turn:,}; its newest is turn {last:,}.",
+            next_step="Choose one of its turns here.",
+        )
     go(page, turn or last)
     if page.place is not None:
         page.place = replace(page.place, asked=asked)

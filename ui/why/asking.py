@@ -85,7 +85,10 @@ class Asking:
             return
         if asked.message:
             if self.chronicle.ledger.tracks[MESSAGE].row(asked.message) is None:
-                raise NotFound("The link's message is not in this session.")
+                raise NotFound(
+                    "The link's message is not in this session.",
+                    next_step="Choose a message in the matrix.",
+                )
             self.choose(MESSAGE, asked.message)
         self.question = asked.question
         self.changed = _changed(asked.knobs)
@@ -191,7 +194,9 @@ class Asking:
             replayed = self._replayed(embedder).at(turn)
         except InvalidInput:  # the strategy plans its prompts itself
             if trace.assembly is None:
-                raise NotFound(f"Turn {turn} sent no prompt.") from None
+                raise NotFound(
+                    f"Turn {turn} sent no prompt.", next_step="Choose another turn."
+                ) from None
             item = self._item(self.chronicle.messages_at(turn))
             return why_not(item, settings=settings_of(trace, settings), assembly=trace.assembly)
         return why_not(

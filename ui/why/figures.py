@@ -11,7 +11,7 @@ from ui.charts import Figure
 from ui.palette import DARK_GREY
 from ui.view_models.why import MatrixView, look
 
-_CELL, _AROUND, _LEAST = 15, 70, 170  # pixels
+_CELL, _AROUND, _LEAST = 15, 82, 170  # pixels
 _LETTERS = 1_200  # cells up to which each shows its letter
 _KINDS = len(Fate)
 
@@ -63,7 +63,7 @@ def matrix_figure(view: MatrixView, *, item: str, turn: int) -> Figure:
         "layout": {
             "template": {},
             "height": max(_LEAST, _AROUND + _CELL * len(view.ids)),
-            "margin": {"l": 8, "r": 8, "t": 8, "b": 36},
+            "margin": {"l": 8, "r": 8, "t": 8, "b": 48},
             "hovermode": "closest",
             "clickmode": "event+select",
             "dragmode": False,
@@ -75,7 +75,7 @@ def matrix_figure(view: MatrixView, *, item: str, turn: int) -> Figure:
                 "tickangle": 0,
                 "tickvals": ticks,
                 "ticktext": [f"{view.turns[at]:,}" for at in ticks],
-                "title": {"text": "turn", "standoff": 2},
+                "title": {"text": "turn", "standoff": 4},
             },
             "yaxis": {
                 "fixedrange": True,
