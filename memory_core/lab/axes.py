@@ -180,8 +180,14 @@ def _range(bounds: list[str], read: Callable[[str], Value]) -> list[Value]:
     first, last = float(read(bounds[0])), float(read(bounds[1]))
     count = int(bounds[2]) if len(bounds) == 3 else int(last - first) + 1
     whole = read is int
-    if len(bounds) > 3 or not 1 <= count <= MOST_VALUES or (len(bounds) == 2 and not whole):
+    if len(bounds) > 3 or count < 1 or (len(bounds) == 2 and not whole):
         raise ValueError("no range")
+    if count > MOST_VALUES:
+        raise InvalidInput(
+            f"{':'.join(bounds)[:60]!r} are {count:,} values; "
+            f"from 1 to {MOST_VALUES:,} can be swept.",
+            next_step='Space them evenly: "500:4000:20" are 20 values from 500 to 4,000.',
+        )
     step = (last - first) / (count - 1) if count > 1 else 0.0
     spaced = [first + step * i for i in range(count)]
     return [round(v) for v in spaced] if whole else [round(v, 6) for v in spaced]

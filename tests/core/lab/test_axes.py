@@ -66,6 +66,13 @@ def test_what_is_no_value_is_refused(name: str, text: str) -> None:
         Axis.parse(name, text)
 
 
+def test_a_range_of_too_many_values_says_how_many() -> None:
+    """A range read as more values than can be swept is told its number, not that it is none."""
+    with pytest.raises(InvalidInput, match="100,000 values") as refused:
+        Axis.parse("token_limit", "1:1000000:100000")
+    assert "20 values" in str(refused.value.next_step)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
