@@ -19,10 +19,11 @@ from ui.view_models.chat import ROOM, TEXT, WINDOW, Bubble, chat_view
 from ui.view_models.turn import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from memory_core.agent import Event
     from memory_core.chat import Chat
+    from memory_core.messages import StoredMessage
 
 BESIDE_ALL = 8  # messages drawn while all panels are: together they stay one screenful
 HEIGHT = 560  # pixels of the message list
@@ -121,7 +122,7 @@ def _messages(page: PageState) -> None:
         return
     end = page.chat_ends[-1] if page.chat_ends else None
     size, room = (WINDOW, ROOM) if page.panel != ALL else (BESIDE_ALL, ROOM // 3)
-    view = chat_view(page.chat.messages, end=end, size=size, room=room, opened=page.opened)
+    view = chat_view(_settled(page, page.chat), end=end, size=size, room=room, opened=page.opened)
     if view.earlier:
         st.button(
             f"Earlier messages ({view.earlier:,})",
@@ -142,6 +143,15 @@ def _messages(page: PageState) -> None:
             icon=":material/expand_more:",
             on_click=_later,
         )
+
+
+def _settled(page: PageState, chat: Chat) -> Sequence[StoredMessage]:
+    """Return the messages without what :func:`_running` draws of the running turn."""
+    live = page.live
+    if live is None:
+        return chat.messages
+    asked = "" if live.question else "user"  # a question answered again stands in the list
+    return [m for m in chat.messages if m.turn <= chat.turns or m.message.role == asked]
 
 
 def _bubble(bubble: Bubble, how: str) -> None:
