@@ -75,7 +75,7 @@ def matrix_figure(view: MatrixView, *, item: str, turn: int) -> Figure:
                 "tickangle": 0,
                 "tickvals": ticks,
                 "ticktext": [f"{view.turns[at]:,}" for at in ticks],
-                "title": {"text": "turn", "standoff": 4},
+                "title": {"text": "turn", "standoff": 12},
             },
             "yaxis": {
                 "fixedrange": True,
