@@ -134,6 +134,7 @@ class _Teller:
         yield from self._runs(Fate.PROMPT, "in the prompt, word for word")
         for _, last in self._runs_of(Fate.PROMPT):
             yield from self._left(last + 1)
+        yield from self._runs(Fate.KEY_FACT, "in a key fact that was sent")
         for event in self._notes.events(MESSAGE, self._item):
             early = event.action in (FLUSHED, WAITING)  # a queue is flushed before its prompt
             yield self._line(event.column, _taken(event), order=_MOVED if early else _WRITTEN)
@@ -161,7 +162,8 @@ class _Teller:
             else:
                 origin = f", told in turn {told.turn}" if told is not None and told.turn else ""
                 text = event.after or (told.text if told is not None else "")
-                yield self._line(event.column, f"noted as a key fact{origin}: {_quote(text)}.")
+                noted = f"noted as a key fact{origin}: {_quote(text)}."
+                yield self._line(event.column, noted, order=_MOVED)
         yield from self._runs(Fate.KEY_FACT, "sent among the key facts")
         yield from self._runs(Fate.SUMMARY, "sent in the summary, word for word")
 
@@ -326,7 +328,7 @@ def _holds(text: str, words: str) -> bool:
 def _outcome(gate: Gate | None, best: Found, times: int) -> str:
     at = f" at rank {best.rank:,}" if best.rank else ""  # some gates stop before any is ranked
     place = "best long-term hit" if best.rank == 1 else f"long-term hit{at}"
-    score = f"{best.score:.2f}" if times == 1 else f"up to {best.score:.2f}"
+    score = f"{best.score:z.2f}" if times == 1 else f"up to {best.score:z.2f}"
     if gate is None:
         return f"{place}, {score}, used."
     reason = f" ({best.reason})" if best.reason and best.reason != gate else ""

@@ -140,7 +140,11 @@ def _past(page: PageState) -> Past:
 
 
 def _label(which: str, scene: Scene) -> str:
-    return f"Turn {scene.turn}, as sent" if which == SENT else _LABELS[which]
+    if which != SENT:
+        return _LABELS[which]
+    replies = scene.trace.replies if scene.trace is not None else ()
+    failed = bool(replies and replies[-1].error)  # refused, here or there, or nobody answered
+    return f"Turn {scene.turn}, unanswered" if failed else f"Turn {scene.turn}, as sent"
 
 
 def _title(name: str, scene: Scene, past: Past) -> str:

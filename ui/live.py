@@ -61,7 +61,7 @@ class LiveTurn:
             return Progress("".join(self._answer), tuple(self._steps))
 
     def stop(self) -> None:
-        """Ask the turn to end; the engine keeps what was said so far."""
+        """Ask the turn to end; the engine keeps the message, the part of an answer is let go."""
         self._stopped = True
 
     def join(self, timeout: float | None = None) -> None:

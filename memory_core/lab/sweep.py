@@ -90,7 +90,7 @@ class Sweep:
             questions=conversation.questions,
             cells=tuple(sorted(cells, key=lambda cell: (cell.y, cell.x))),
             counter=self.prepared.counter.id,
-            notices=(*conversation.notices, *self._cut()),
+            notices=(*conversation.notices, *self._cut(), *self._estimated()),
             seconds=seconds,
         )
 
@@ -113,6 +113,15 @@ class Sweep:
             yield (
                 f"Token limits over {max(0, window - reserve):,} are cut there: the context window "
                 f"holds {window:,} and {reserve:,} are reserved for the reply."
+            )
+
+    def _estimated(self) -> Iterator[str]:
+        """Yield a sentence when summaries are counted that nobody has written."""
+        points = (point for row in grid(self.x, self.y, self.base) for point in row)
+        if any(p.strategy == LAYERED and p.settings.summarise for p in points):
+            yield (
+                "An estimate: each summary is counted as long as it may be. Played turn by turn "
+                "(strategy layered_played), shorter ones leave more room."
             )
 
     def _parts(self, count: int) -> Iterator[_Part]:

@@ -102,7 +102,15 @@ def test_a_limit_that_the_window_cuts_is_told() -> None:
     wide = ("token_limit", "100,4000")
     cut = sweep_of(long_talk(), wide, context_window=1024, reply_reserve=24).run()
     assert "over 1,000 are cut" in cut.notices[0]
-    assert not sweep_of(long_talk(), wide, context_window=8192).run().notices
+    whole = sweep_of(long_talk(), wide, context_window=8192, summarise=False)
+    assert not whole.run().notices
+
+
+def test_a_summary_that_nobody_wrote_is_told_to_be_an_estimate() -> None:
+    """Cells of the layered memory with summaries say that their room is counted in advance."""
+    (notice,) = sweep_of(long_talk(), summarise=True).run().notices
+    assert "An estimate" in notice
+    assert not sweep_of(long_talk(), strategy=TUTORIAL).run().notices
 
 
 def test_more_than_a_machine_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
