@@ -113,10 +113,13 @@ async def run_turn(
                 raise ModelRefused("The agent stopped without an answer.")  # noqa: TRY301
             memory.close_turn()
     except (Exception, asyncio.CancelledError) as exc:
-        error = _as_shown(exc)
-        trace = _keep(memory, str(error), text)
-        yield Failed(error, trace)
-        if isinstance(exc, asyncio.CancelledError):
+        trace, stopped = session.last_trace, isinstance(exc, asyncio.CancelledError)
+        if stopped and session.turn is None and trace is not None and trace.number > number:
+            yield Finished(trace)  # the stop came when all was said
+        else:
+            error = _as_shown(exc)
+            yield Failed(error, _keep(memory, str(error), text))
+        if stopped:
             raise
         return
     trace = session.last_trace

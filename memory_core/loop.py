@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -35,27 +35,79 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(coroutine, background_loop())
 
 
-def iterate(source: AsyncIterator[T]) -> Iterator[T]:
-    """Yield what an async iterator yields, running it on the background loop.
-
-    Leaving early cancels it and waits until it has tidied up.
-    """
-    items: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
-    over = threading.Event()
-
-    async def drain() -> None:
-        try:
-            async for item in source:
-                items.put((item,))
-        finally:
-            items.put(None)
-            over.set()
-
-    running = submit(drain())
+async def whole(work: Awaitable[T]) -> T:
+    """Await what must not be cut off half-way: a cancellation is heard when it is over."""
+    task = asyncio.ensure_future(work)
     try:
-        while (boxed := items.get()) is not None:
-            yield boxed[0]
-        running.result()
-    finally:
-        if running.cancel():
-            over.wait(TIDYING)
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+class Stream(Iterator[T]):
+    """What an async iterator yields, read from a plain thread; it runs on the background loop.
+
+    It begins when it is first read. :meth:`cancel` ends it from any thread, and what it says last
+    is still read; :meth:`close` also waits until it has tidied up.
+    """
+
+    def __init__(self, source: AsyncIterator[T]) -> None:
+        self._source = source
+        self._items: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
+        self._over = threading.Event()
+        self._begun = self._cancelled = False
+        self._task: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
+
+    def __next__(self) -> T:
+        if not self._begun:
+            self._begun = True
+            background_loop().call_soon_threadsafe(self._run)
+        boxed = self._items.get()
+        if boxed is not None:
+            return boxed[0]
+        self._items.put(None)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def __del__(self) -> None:
+        if self._begun and not self._over.is_set():
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Ask it to end, without waiting; what is over or not begun is left as it is."""
+        if self._begun:
+            background_loop().call_soon_threadsafe(self._cancel)
+
+    def close(self) -> None:
+        """End it and wait until it has tidied up."""
+        self.cancel()
+        if self._begun:
+            self._over.wait(TIDYING)
+
+    def _run(self) -> None:
+        self._task = background_loop().create_task(self._drain())
+        self._task.add_done_callback(self._ended)
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._cancelled:
+            self._cancelled = True
+            # subtle: a task that is cancelled before its first step would never have begun
+            background_loop().call_soon(self._task.cancel)
+
+    async def _drain(self) -> None:
+        async for item in self._source:
+            self._items.put((item,))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._error = None if task.cancelled() else task.exception()
+        self._over.set()
+        self._items.put(None)
+
+
+def iterate(source: AsyncIterator[T]) -> Stream[T]:
+    """Return a plain iterator over an async one, which runs on the background loop."""
+    return Stream(source)

@@ -9,6 +9,7 @@ here are the few effects around it: search, the summariser's two model calls, th
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -29,6 +30,7 @@ from memory_core.explain import explain_aside, explain_sent
 from memory_core.folding import extract_facts, fold
 from memory_core.llama import from_chat, to_chat
 from memory_core.longterm import Candidates, rank_hits
+from memory_core.loop import whole
 from memory_core.messages import Json, Message, StoredMessage, repair
 from memory_core.models.failures import explain
 from memory_core.opening import create_session, open_session
@@ -172,6 +174,22 @@ class LayeredMemory(BaseMemory):
             self._session.append(message)
         if self._session.turn is not None and plain and plain[-1].role != "user":
             self.close_turn()
+
+    async def aput(self, message: ChatMessage) -> None:
+        """Add a message; one that is being added is not cut off half-way."""
+        await whole(asyncio.to_thread(self.put, message))
+
+    async def aput_messages(self, messages: list[ChatMessage]) -> None:
+        """Add messages; what is being added is not cut off half-way."""
+        await whole(asyncio.to_thread(self.put_messages, messages))
+
+    async def aget(
+        self,
+        input: str | ChatMessage | None = None,  # noqa: A002 - LlamaIndex's name
+        **kwargs: Any,
+    ) -> list[ChatMessage]:
+        """Return the prompt; a summary round in it is not cut off half-way."""
+        return await whole(asyncio.to_thread(self.get, input, **kwargs))
 
     def reset(self) -> None:
         """Start a new session of the same user; the old one stays in the store."""

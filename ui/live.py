@@ -1,8 +1,8 @@
 """The turn that is running: it lives in a thread of its own, and the page only looks in.
 
 A page script can be cut off at any moment (a slider moves, another page opens). The turn must
-not be: it goes on behind, and whichever rerun comes next finds it where it stands. Stopping is
-a wish that the thread hears at the next event.
+not be: it goes on behind, and whichever rerun comes next finds it where it stands. A stop reaches
+the turn at once, also while its model says nothing.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class LiveTurn:
         self.trace: TurnTrace | None = None
         self._start = start
         self._stopped = False
+        self._events: Iterator[Any] | None = None
         self._lock = threading.Lock()
         self._answer: list[str] = []
         self._steps: list[Step] = []
@@ -63,6 +64,9 @@ class LiveTurn:
     def stop(self) -> None:
         """Ask the turn to end; the engine keeps the message, the part of an answer is let go."""
         self._stopped = True
+        cancel = getattr(self._events, "cancel", None)
+        if cancel is not None:
+            cancel()
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until the turn is over."""
@@ -70,9 +74,11 @@ class LiveTurn:
 
     def _run(self) -> None:
         with caught(self._failed, "the turn"):
-            events = self._start()
+            events = self._events = self._start()
             for event in events:
                 self._take(event)
+                if self._stopped:
+                    self.stop()  # it may have been asked for before there was a stream
                 if self._stopped and isinstance(events, Generator):
                     events.close()
                     break
@@ -93,7 +99,9 @@ class LiveTurn:
             elif isinstance(event, Finished):
                 self.trace = event.trace
             elif isinstance(event, Failed):
-                self.error, self.trace = event.error, event.trace
+                self.trace = event.trace
+                if event.trace is None or not self._stopped:  # else the turn itself says it
+                    self.error = event.error
 
     def _finish(self, step: ToolStep) -> None:
         finished = Step(step.name, step.arguments, step.result, step.failed)

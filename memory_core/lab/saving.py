@@ -172,7 +172,9 @@ def from_json(value: Json) -> SweepResult:
         questions=_each(item, "questions", _question),
         cells=_each(item, "cells", _cell),
         counter=_text(item, "counter"),
-        notices=_each(item, "notices", lambda notice, place: _typed(notice, str, place)),
+        notices=_each(
+            item, "notices", lambda notice, place: repair_text(_typed(notice, str, place))[0]
+        ),
         seconds=_number(item, "seconds"),
     )
     if not result.questions:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 
 import pytest
 
-from memory_core.loop import background_loop, iterate, submit
+from memory_core.loop import background_loop, iterate, submit, whole
 
 
 async def count(limit: int) -> AsyncIterator[int]:
@@ -68,3 +69,46 @@ def test_all_threads_share_one_loop():
     for thread in threads:
         thread.join()
     assert loops == {background_loop()}
+
+
+def test_a_stream_that_says_nothing_is_cancelled_from_another_thread():
+    """A reader that waits is let go at once, and still gets the last words."""
+
+    async def silent() -> AsyncIterator[str]:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            yield "last words"
+            raise
+        yield "never"
+
+    stream = iterate(silent())
+    stream.cancel()  # before it has begun there is nothing to end
+    threading.Timer(0.05, stream.cancel).start()
+    assert list(stream) == ["last words"]
+    assert list(stream) == []
+
+
+def test_what_must_be_whole_is_over_before_a_cancellation_is_heard():
+    """A write that has begun in a thread ends, then the stop goes on."""
+    begun, done = threading.Event(), []
+
+    def write() -> None:
+        begun.set()
+        time.sleep(0.1)
+        done.append("written")
+
+    async def work() -> AsyncIterator[str]:
+        try:
+            await whole(asyncio.to_thread(write))
+        finally:
+            done.append("stopped")
+        yield "never"
+
+    stream = iterate(work())
+    reader = threading.Thread(target=lambda: list(stream))
+    reader.start()
+    begun.wait()
+    stream.close()
+    reader.join()
+    assert done == ["written", "stopped"]
