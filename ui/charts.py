@@ -79,13 +79,12 @@ def budget_figure(bar: BudgetBar, turns: Sequence[TurnBar] = ()) -> Figure:
 def retrieved_figure(view: RetrievedView) -> Figure:
     """Return hits and near misses as bars on one score axis, with the threshold line."""
     rows = [*view.hits, *view.near]
-    names = [row.label for row in rows]
     scores, line = [row.score for row in rows], view.threshold
     span = [min([0.0, *scores]), max([1.0, *scores])]
     return {
         "data": [
-            _hit_trace("in", view.hits, PINK, ""),
-            _hit_trace("near miss", view.near, GREY, "/"),
+            _hit_trace("in", view.hits, 0, PINK, ""),
+            _hit_trace("near miss", view.near, len(view.hits), GREY, "/"),
         ],
         "layout": {
             "template": _NO_TEMPLATE,
@@ -96,11 +95,11 @@ def retrieved_figure(view: RetrievedView) -> Figure:
             "xaxis": {"range": span, "fixedrange": True, "zeroline": True},
             "yaxis": {
                 "automargin": True,
-                "autorange": "reversed",
+                "range": [len(rows) - 0.5, -0.5],
                 "fixedrange": True,
-                "type": "category",
-                "categoryorder": "array",
-                "categoryarray": names,
+                "tickmode": "array",
+                "tickvals": list(range(len(rows))),
+                "ticktext": [row.label for row in rows],
             },
             "shapes": [_line_at(line, top=1.0, bottom=0.0)] if line is not None else [],
             "annotations": [_note_at(line, f"threshold {line:.2f}", span[1])]
@@ -148,13 +147,13 @@ def _plain_bar(name: str, tokens: int, colour: str) -> Figure:
     }
 
 
-def _hit_trace(name: str, rows: Sequence[HitRow], colour: str, pattern: str) -> Figure:
+def _hit_trace(name: str, rows: Sequence[HitRow], first: int, colour: str, pattern: str) -> Figure:
     return {
         "type": "bar",
         "orientation": "h",
         "name": name,
         "x": [row.score for row in rows],
-        "y": [row.label for row in rows],
+        "y": list(range(first, first + len(rows))),  # labels may be equal, places are not
         "marker": {"color": colour, **_pattern(pattern)},
         "customdata": [[_hover(row.text), row.gate or "in the prompt"] for row in rows],
         "hovertemplate": "%{customdata[0]}<br>%{x:.2f} · %{customdata[1]}<extra></extra>",

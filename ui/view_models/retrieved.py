@@ -26,7 +26,7 @@ class HitRow:
 
     @property
     def label(self) -> str:
-        """A short name for the score axis; unique within one search."""
+        """A short name for the score axis; memories without a rank may share one."""
         where = f"turn {self.turn}" if self.turn else self.kind
         return f"{self.rank}. {where}" if self.rank else where
 
