@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -15,6 +16,7 @@ from memory_core.agent import Delta, Failed, Finished, ToolFinished, ToolStarted
 from memory_core.chat import Chat
 from memory_core.engine import Engine
 from memory_core.errors import ModelKeyRefused, ModelTimeout, NotFound, PromptTooLarge, StaleVersion
+from memory_core.memory import LayeredMemory
 from memory_core.models.catalogue import ModelChoice
 from memory_core.prompt import Source
 from memory_core.session import Session
@@ -165,18 +167,49 @@ def test_no_room_is_told_and_nothing_is_sent(engine: Engine) -> None:
     assert isinstance(list(chat.retry())[-1], Finished)
 
 
-def test_a_stopped_answer_is_kept(engine: Engine) -> None:
-    """Leaving the stream early stores the user's message and says that it was stopped."""
+def test_a_stopped_turn_keeps_the_question(engine: Engine, monkeypatch) -> None:
+    """Leaving while the model speaks stores the user's message and says that it was stopped."""
+    stream_chat = ScriptedLLM.astream_chat
+
+    async def halting(self, *args, **kwargs):
+        async def pieces(inner):
+            async for piece in inner:
+                yield piece
+                await asyncio.Event().wait()  # nothing more is said
+
+        return pieces(await stream_chat(self, *args, **kwargs))
+
+    monkeypatch.setattr(ScriptedLLM, "astream_chat", halting)
     chat = scripted(engine, "a long answer " * 50, tools=False)
     stream = chat.stream("tell me everything")
-    next(stream)
-    stream.close()
-    for _ in range(200):  # the turn closes on the background loop
-        if chat.session.turn is None:
-            break
-        threading.Event().wait(0.02)
+    assert isinstance(next(stream), Delta)
+    stream.cancel()
+    (failed,) = stream
+    assert failed.trace == chat.trace(1)
     assert chat.trace(1).error == "The answer was stopped."
-    assert chat.messages[0].message.text == "tell me everything"
+    assert [m.message.text for m in chat.messages] == ["tell me everything"]
+
+
+def test_a_stop_when_all_was_said_changes_nothing(engine: Engine, monkeypatch) -> None:
+    """A turn that is stored by the time the stop arrives is the turn it would have been."""
+    put = LayeredMemory.aput
+
+    async def held_up(self, message):
+        await put(self, message)
+        if message.role == "assistant":
+            await asyncio.Event().wait()  # the turn is stored, the stream not yet over
+
+    monkeypatch.setattr(LayeredMemory, "aput", held_up)
+    chat = scripted(engine, "Porto.", tools=False)
+    stream = chat.stream("Where?")
+    assert isinstance(next(stream), Delta)
+    while not chat.turns:
+        threading.Event().wait(0.01)
+    stream.cancel()
+    *_, last = stream
+    assert isinstance(last, Finished)
+    assert [m.message.text for m in chat.messages] == ["Where?", "Porto."]
+    assert chat.trace(1).error == ""
 
 
 def test_two_tabs_on_one_session(engine: Engine) -> None:
@@ -243,6 +276,7 @@ def test_c40_a_program_that_chats_ends(tmp_path: Path) -> None:
 from pathlib import Path
 from memory_core.config import EngineConfig
 from memory_core.engine import open_engine
+from memory_core.memory import LayeredMemory
 from memory_core.models.catalogue import ModelChoice
 from memory_core.settings import MemorySettings
 
