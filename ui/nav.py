@@ -17,6 +17,7 @@ from ui import banner
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = "app.py"
+TAB = "🧠"  # drawn by the browser; a material icon would be fetched from a server on the internet
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,7 @@ def begin(title: str) -> None:
         Page(name, _title(name), ":material/article:") for name in scripts if name not in known
     ]
     pages = [page for page in (*PAGES, *others) if page.name in scripts]
-    icon = next((p.icon for p in (PLAYGROUND, *pages) if p.title == title), PLAYGROUND.icon)
-    st.set_page_config(page_title=f"{title} · Memory Inspector", page_icon=icon, layout="wide")
+    st.set_page_config(page_title=f"{title} · Memory Inspector", page_icon=TAB, layout="wide")
     if pages:  # subtle: without a pages folder Streamlit knows no page to link to
         _link(HOME, PLAYGROUND)
         for page in pages:

@@ -14,7 +14,10 @@ WIDE, NARROW = (1440, 1000), (390, 844)
 
 
 class Playground:
-    """One tab on the Playground. ``errors`` collects what the page reports as errors."""
+    """One tab on the Playground.
+
+    ``errors`` collects what the page reports as errors, ``outside`` what it asks other servers for.
+    """
 
     def __init__(
         self, browser: Browser, url: str, *, size: tuple[int, int] = WIDE, scheme: str = "light"
@@ -22,11 +25,18 @@ class Playground:
         self._context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
         )
+        self.url = url
         self.page: Page = self._context.new_page()
         self.page.set_default_timeout(MS)
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.outside: list[str] = []
+        self.page.on("request", lambda request: self._asked(request.url))
         self.page.goto(url)
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.url, self.url.replace("http", "ws", 1), "data:", "blob:")):
+            self.outside.append(url)
 
     def close(self) -> None:
         """Close the tab."""
