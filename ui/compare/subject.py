@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import BytesIO
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from memory_core import interchange
 from memory_core.errors import InvalidInput, MemoryInspectorError
-from memory_core.interchange import preview
 from memory_core.lab.comparison import Conversation, turns_of
 from memory_core.lab.inputs import from_sample
 from memory_core.messages import Message, repair
@@ -19,7 +15,7 @@ from memory_core.questions import RecallQuestion, propose_questions
 from memory_core.stores.protocols import SessionInfo, SessionKey
 from ui import sessions
 from ui.compare.place import FILE, SAMPLE, SESSION, SOURCES, ComparePlace, place_of
-from ui.lab.place import Dropped
+from ui.lab.dropping import nth, read
 from ui.player import samples
 from ui.state import PageState, mine, seed, value_of
 from ui.view_models.lab_questions import added, of_sample, written
@@ -137,7 +133,7 @@ def _file(place: ComparePlace) -> None:
     if file is not None and (place.dropped is None or place.dropped.file != file.file_id):
         place.dropped = None
         place.leave()
-        place.dropped = _read(file)
+        place.dropped = read(file)
     dropped = place.dropped
     if dropped is None:
         place.leave()
@@ -173,28 +169,6 @@ def _file(place: ComparePlace) -> None:
                 one.title, messages, turns_of(messages), tuple(one.questions), tuple(one.times)
             ),
         )
-
-
-def _read(file: Any) -> Dropped:
-    data = file.getvalue()
-    bar = st.progress(0.0, "Reading the file")
-
-    def move(done: int, total: int) -> None:
-        bar.progress(min(1.0, done / max(total, 1)))
-
-    try:
-        told = preview(BytesIO(data), name=file.name, progress=move)
-    finally:
-        bar.empty()
-    if not told.conversations:
-        raise InvalidInput("The file holds no conversation.")
-    first = next((n for n, row in enumerate(told.conversations) if row.questions), 0)
-    return Dropped(file.file_id, told, first, _nth(data, file.name, first))
-
-
-def _nth(data: bytes, name: str, number: int) -> interchange.Conversation:
-    """Read one conversation of a file, by its place from 0."""
-    return next(islice(interchange.conversations(BytesIO(data), name=name), number, None))
 
 
 def _told(one: Conversation) -> None:
@@ -298,7 +272,7 @@ def _to_number() -> None:
     if place.dropped is None or file is None:
         return
     try:
-        one = _nth(file.getvalue(), file.name, number)
+        one = nth(file.getvalue(), file.name, number)
     except MemoryInspectorError as exc:
         place.error = exc
     else:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import BytesIO
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from memory_core.errors import InvalidInput
-from memory_core.interchange import Conversation, conversations, preview
+from memory_core.interchange import conversations
 from memory_core.interchange.storing import imported_before, store_conversation
 from memory_core.lab.inputs import from_sample
 from memory_core.questions import RecallQuestion
 from memory_core.stores.protocols import SessionKey
 from memory_core.tokens import TokenCounter
 from ui import problems, sessions
+from ui.lab.dropping import nth, read
 from ui.lab.place import (
     ALL,
     FILE,
@@ -130,7 +129,7 @@ def _file(page: PageState, engine: Engine, place: LabPlace) -> None:
     if file is not None and (place.dropped is None or place.dropped.file != file.file_id):
         place.dropped = None
         place.leave()
-        place.dropped = _read(file)
+        place.dropped = read(file)
         place.number = place.dropped.chosen
     if place.dropped is not None and file is not None and place.number != place.dropped.chosen:
         place.dropped = _turned(place.dropped, file, place.number)
@@ -164,21 +163,11 @@ def _file(page: PageState, engine: Engine, place: LabPlace) -> None:
         _store(page, engine, place, dropped)
 
 
-def _read(file: Any) -> Dropped:
-    data = file.getvalue()
-    with bar("Reading the file") as move:
-        told = preview(BytesIO(data), name=file.name, progress=move)
-    if not told.conversations:
-        raise InvalidInput("The file holds no conversation.")
-    first = next((n for n, row in enumerate(told.conversations) if row.questions), 0)
-    return Dropped(file.file_id, told, first, _nth(data, file.name, first))
-
-
 def _turned(dropped: Dropped, file: Any, number: int) -> Dropped:
     """Read another conversation of a file, or all that have questions."""
     data = file.getvalue()
     if number != ALL:
-        one = _nth(data, file.name, number)
+        one = nth(data, file.name, number)
         return replace(dropped, number=number, conversation=one, every=())
     with bar("Reading the conversations") as move:
         every = conversations(BytesIO(data), name=file.name, progress=move)
@@ -213,13 +202,6 @@ def _which(dropped: Dropped) -> None:
         ),
         on_change=_to_number,
     )
-
-
-def _nth(data: bytes, name: str, number: int) -> Conversation:
-    """Read one conversation of a file, by its place from 0."""
-    with bar("Reading the conversation") as move:
-        found = conversations(BytesIO(data), name=name, progress=move)
-        return next(islice(found, number, None))
 
 
 def _store(page: PageState, engine: Engine, place: LabPlace, dropped: Dropped) -> None:
